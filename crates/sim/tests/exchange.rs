@@ -1,4 +1,4 @@
-//! The exchange between the threads of a run, under every order in which they can act.
+//! The exchange between the threads of a run, tested under every order in which the threads can act.
 #![cfg(feature = "model")]
 
 #[path = "../src/parallel/barrier.rs"]
@@ -7,37 +7,37 @@ mod barrier;
 #[allow(dead_code, missing_docs)]
 mod exchange;
 
-/// What threads meet by, of the model checker.
+/// The synchronisation primitives of the model checker.
 mod sync {
     pub use loom::hint::spin_loop;
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     pub use loom::sync::{Condvar, Mutex};
 
-    /// Enough that a thread may find by a look what it would else sleep for.
+    /// Enough for a thread to find a result by polling instead of sleeping.
     pub const SPINS: u32 = 3;
 }
 
-use exchange::{Exchange, Slate};
+use exchange::{Exchange, PartStatus};
 use loom::sync::Arc;
 
-/// A part of two or three that meets with the others so many times: what it hears each time.
+/// Runs a part that meets the other parts `times` times, and checks what it receives each time.
 fn meet(exchange: &Exchange<Vec<u64>>, part: usize, times: u64) {
     for time in 0..times {
         let turn = (time % 2) as usize;
         for to in (0..exchange.parts()).filter(|to| *to != part) {
-            let mut mail = vec![100 * time + part as u64];
-            exchange.leave(turn, [part, to], &mut mail);
-            assert!(mail.is_empty(), "mail of two meetings before has been read");
+            let mut message = vec![100 * time + part as u64];
+            exchange.leave(turn, [part, to], &mut message);
+            assert!(message.is_empty(), "the message of two meetings before was not read");
         }
-        exchange.tell(turn, part, Slate { next: 10 * time + part as u64, ..Slate::default() });
+        exchange.publish(turn, part, PartStatus { next: 10 * time + part as u64, ..PartStatus::default() });
         assert_eq!(exchange.wait(), Some(()));
-        // Before anything is locked, which would be an order of its own.
-        let told: Vec<u64> = exchange.slates(turn).map(|slate| slate.next).collect();
-        assert_eq!(told, (0..exchange.parts()).map(|from| 10 * time + from as u64).collect::<Vec<_>>());
-        let mut heard = Vec::new();
-        exchange.take(turn, part, |mail| heard.append(mail));
+        // Read the statuses before anything is locked, since a lock would order the threads by itself.
+        let statuses: Vec<u64> = exchange.statuses(turn).map(|status| status.next).collect();
+        assert_eq!(statuses, (0..exchange.parts()).map(|from| 10 * time + from as u64).collect::<Vec<_>>());
+        let mut received = Vec::new();
+        exchange.take(turn, part, |message| received.append(message));
         let others = (0..exchange.parts()).filter(|from| *from != part).map(|from| 100 * time + from as u64);
-        assert_eq!(heard, others.collect::<Vec<_>>());
+        assert_eq!(received, others.collect::<Vec<_>>());
     }
 }
 
@@ -58,18 +58,18 @@ fn explore(parts: usize, times: u64, preemptions: Option<usize>) {
 }
 
 #[test]
-fn two_parts_hear_of_each_other_whatever_the_order() {
+fn two_parts_get_each_others_messages_in_every_order() {
     explore(2, 3, Some(3));
 }
 
 #[test]
-fn three_parts_hear_of_each_other_whatever_the_order() {
+fn three_parts_get_each_others_messages_in_every_order() {
     explore(3, 2, Some(2));
 }
 
-/// A part fails before it comes to the meeting: the other does not wait.
+/// A part fails before it arrives at the barrier: the other part does not wait.
 #[test]
-fn nobody_waits_for_a_part_that_has_failed() {
+fn no_part_waits_for_a_part_that_has_failed() {
     loom::model(|| {
         let exchange = Arc::new(Exchange::<Vec<u64>>::new(2, 2));
         let other = {

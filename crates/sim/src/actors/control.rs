@@ -1,4 +1,5 @@
-//! The controller of a run: it looks at the network at every multiple of its period, and its orders act a latency later.
+//! The controller of a run. It looks at the network at every multiple of its period, and its orders take
+//! effect a latency later.
 
 use crate::actors::global::Global;
 use crate::node::open::OpenFlows;
@@ -12,27 +13,28 @@ use fabric::controller::{AnyController, Controller, LinkState, Move, OpenFlow, V
 use fabric::routing::{PathChange, Routing};
 use std::collections::VecDeque;
 
-/// A controller, the time of its next look, and its orders that have not acted yet.
+/// A controller, the time of its next look, and its orders that have not taken effect yet.
 pub struct Control {
     controller: AnyController,
     next_look: Time,
-    /// Decided moves, with the time at which they act.
+    /// Decided moves, with the time at which they take effect.
     orders: VecDeque<(Time, Vec<Move>)>,
     /// By link: bytes sent at the last look.
     sent: Vec<u64>,
     open: OpenFlows,
-    /// How often a path was set.
+    /// How often the controller has set a path.
     pub moves: u64,
 }
 
 impl Control {
-    /// A controller of a network with `links` links. Its first look is at the end of its first period.
+    /// Creates the controller of a network with `links` links. Its first look is at the end of its first
+    /// period.
     pub fn new(controller: AnyController, links: usize) -> Control {
         let next_look = Time::ZERO + controller.period();
         Control { controller, next_look, orders: VecDeque::new(), sent: vec![0; links], open: OpenFlows::default(), moves: 0 }
     }
 
-    /// A link as it is just before the present.
+    /// Returns the state of a link just before the present.
     fn look_at_link<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>, link: LinkId) -> LinkState {
         let Part { world, engine } = whole.at_port(link);
         engine.catch_up(world, link, engine.now().before(Dur(1)));
@@ -48,12 +50,12 @@ impl Control {
         LinkState { sent_bytes: self.sent_since(link, sent), queue_bytes: waiting }
     }
 
-    /// What a link has sent since the last look, given what it has sent by now.
+    /// Returns the bytes that a link has sent since the last look, given the bytes that it has sent by now.
     pub fn sent_since(&mut self, link: LinkId, sent: u64) -> u64 {
         sent - std::mem::replace(&mut self.sent[link.index()], sent)
     }
 
-    /// When the controller looks next.
+    /// Returns when the controller looks next.
     pub fn looks_at(&self) -> Time {
         self.next_look
     }
@@ -119,7 +121,7 @@ impl Global for Control {
     fn next(&self) -> Time {
         self.orders.front().map_or(self.next_look, |(at, _)| self.next_look.min(*at))
     }
-    /// Orders act before the next look. Those without a latency act at once.
+    /// Carries out due orders before the next look, and orders without a latency right after it.
     fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
         self.order(whole);
         if self.next_look <= whole.now() {

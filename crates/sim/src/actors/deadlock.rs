@@ -1,8 +1,10 @@
-//! Switches that wait for each other for ever: found at a period, where neighbours pause each other.
+//! The search for deadlocks: switches that pause each other so that none of them can ever send again. It
+//! runs at a period, in systems in which neighbours pause each other.
 //!
-//! A port is stuck in a class if its neighbour has it pause, and would still do so if every packet left that waits there for a port that is not
-//! stuck. All held ports are taken for stuck at first, and those that could go on are struck out until none is left that could. What remains
-//! waits for itself: no port of it ever sends again unless a link fails, and each leads to a circle.
+//! A port is stuck in a class if its neighbour pauses it, and would still pause it after the departure of
+//! every packet that waits at the neighbour for a port that is not stuck. At first all paused ports count
+//! as stuck. Then ports that could go on are removed until no such port is left. The remaining ports wait
+//! for each other: none of them ever sends again unless a link fails, and each leads to a circle.
 
 use crate::actors::global::Global;
 use crate::node::world::Carried;
@@ -16,26 +18,26 @@ use fabric::net::Net;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How often it looks. Nothing in the run depends on it but when it is noticed.
+/// Time between two searches. Only the time at which a deadlock is found depends on it.
 const PERIOD: Dur = Dur::from_us(100);
 
-/// Looks for switches that wait for each other.
+/// The search for deadlocks.
 pub struct Deadlocks {
     next: Time,
     ends: bool,
-    /// The first that was found.
+    /// The first deadlock that was found.
     pub found: Option<Deadlock>,
 }
 
-/// Ports, by their links, and the class that is held.
+/// Paused ports, by their links, and the paused class.
 type Held = BTreeSet<(LinkId, u8)>;
 
 impl Deadlocks {
-    /// With `ends`, the run ends when it finds one.
+    /// Creates the search. If `ends` is true, the run ends when a deadlock is found.
     pub fn new(ends: bool) -> Deadlocks {
         Deadlocks { next: Time::ZERO + PERIOD, ends, found: None }
     }
-    /// Whether the run is to end.
+    /// Returns whether the run must end.
     pub fn ends_the_run(&self) -> bool {
         self.ends && self.found.is_some()
     }
@@ -57,17 +59,17 @@ impl Global for Deadlocks {
     }
 }
 
-/// The link that brings packets to a switch on one of its ports.
+/// Returns the link over which packets arrive at a port of a switch.
 fn into(net: &Net, at: NodeId, port: u8) -> LinkId {
     net.link(LinkId(net.out_base(at) + u32::from(port))).reverse
 }
 
-/// All ports that are stuck.
+/// Returns all ports that are stuck.
 fn stuck<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, net: &Net) -> Held {
     let pausing = |link: LinkId| whole.port(link).world.ports[link.index()].as_ref().and_then(|port| port.pausing.as_ref());
     let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none());
     let switches: Vec<NodeId> = switches.filter(|at| !buffer(whole, net, *at).paused().is_empty()).collect();
-    // Whatever a port has been told has arrived: so it stays, if the neighbour says nothing else.
+    // Only ports to which no PAUSE frame is on its way: their state changes only by new PAUSE frames.
     let is_held = |(link, class): &(LinkId, u8)| {
         let ends = pausing(*link).zip(pausing(net.link(*link).reverse));
         ends.is_some_and(|(held, far)| held.is_held(*class) && !held.expects_orders(far))
@@ -95,18 +97,19 @@ fn buffer<'a, E: Driver<Carried>, P: Probe>(whole: &'a Whole<E, P>, net: &Net, a
     &whole.port(LinkId(net.out_base(at))).world.buffers[at.index()]
 }
 
-/// From a stuck port on: at each switch the stuck port at which most waits of what holds the one before back, until one comes again.
+/// Follows stuck ports from `first` to a circle. At each switch it takes the stuck port at which most of the
+/// bytes wait that keep the port before paused.
 fn cycle<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, net: &Net, stuck: &Held, first: (LinkId, u8)) -> Vec<(u32, u8)> {
     let mut way = vec![first];
     loop {
-        let (link, class) = *way.last().expect("it has a first");
+        let (link, class) = *way.last().expect("`way` begins with `first`");
         let at = net.link(link).to;
         let back = net.link(net.link(link).reverse).port.0 as u8;
         let buffer = buffer(whole, net, at);
         let waits =
             |next: &&(LinkId, u8)| (buffer.waiting((back, class), net.link(next.0).port.0 as u8), std::cmp::Reverse(next.0));
         let onward = stuck.iter().filter(|(next, of)| net.link(*next).from == at && *of == class);
-        let next = onward.max_by_key(waits).expect("what is stuck waits at a port that is stuck");
+        let next = onward.max_by_key(waits).expect("packets that keep a stuck port paused wait at a stuck port");
         if let Some(place) = way.iter().position(|known| known == next) {
             return way[place..].iter().map(|(link, class)| (link.0, *class)).collect();
         }

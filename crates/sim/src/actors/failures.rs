@@ -1,9 +1,10 @@
-//! Links that go down and come up, and how the network finds out.
+//! Links that go down and come up, and how the network detects the changes.
 //!
-//! A link changes at the time of the event. `detect` later the nodes at its ends know of the change: a switch stops using the port and sends
-//! packets routed to the port another way, if it has one. `converge` after that all switches have routes without the link. Repairs spread in
-//! the same two steps. Links that are down at the start are known from the start. Until the nodes know, they send into the dead link.
-//! Packets sent into a dead link are lost, and so are packets without a path.
+//! A link changes at the time of the event. After the time `detect`, the nodes at its ends know of the
+//! change: a switch stops using the port and sends packets routed to the port another way, if there is
+//! one. After a further time `converge`, all switches have routes without the link. Repairs spread in the
+//! same two steps. Links that are down at the start are known from the start. Until the nodes know, they
+//! send into the dead link. Packets sent into a dead link are lost, and so are packets without a path.
 
 use crate::actors::global::Global;
 use crate::node::world::Carried;
@@ -26,7 +27,8 @@ pub struct FailureActor {
     happened: Front,
     detected: Front,
     converged: Front,
-    /// Changes (link, up) that the switches at the ends of the link have detected and the router has not been told of yet.
+    /// Changes (link, up) that the switches at the ends of the link have detected and of which the router is
+    /// not notified yet.
     found_out: Vec<(LinkId, bool)>,
     /// By link: the total of its past down times, and the start of the present one.
     down: Vec<(Dur, Option<Time>)>,
@@ -43,12 +45,12 @@ impl Front {
     fn new(net: &Net, delay: Dur) -> Front {
         Front { delay, passed: 0, links: Holds::new(net) }
     }
-    /// When the next change takes effect.
+    /// Returns when the next change takes effect.
     fn next(&self, changes: &[Change]) -> Time {
         let arrives = |c: &Change| if c.at == Time::ZERO { c.at } else { c.at.after(self.delay) };
         changes.get(self.passed).map_or(Time::MAX, arrives)
     }
-    /// The next change that takes effect by `now`, with the links that it takes down or brings up.
+    /// Takes the next change that takes effect by `now`, with the links that it takes down or brings up.
     fn pop(&mut self, changes: &[Change], net: &Net, now: Time) -> Option<(Change, Vec<LinkId>)> {
         (self.next(changes) <= now).then(|| {
             let change = changes[self.passed];
@@ -56,11 +58,12 @@ impl Front {
             (change, self.links.apply(net, &change))
         })
     }
-    /// By link: whether it is down by the changes in effect.
+    /// Returns, by link, whether it is down according to the changes in effect.
     fn dead(&self) -> Vec<bool> {
         self.links.all_down()
     }
-    /// The links (link, up) changed by all changes that take effect by `now`, in order; `None` if there is none.
+    /// Returns the links (link, up) changed by all changes that take effect by `now`, in order; `None` if no
+    /// change takes effect.
     fn advance(&mut self, changes: &[Change], net: &Net, now: Time) -> Option<Vec<(LinkId, bool)>> {
         let mut hit = None;
         while let Some((change, links)) = self.pop(changes, net, now) {
@@ -71,7 +74,7 @@ impl Front {
 }
 
 impl FailureActor {
-    /// The failures of a run; `None` if it has no events.
+    /// Creates the failures of a run; `None` if the run has no failure events.
     pub fn new(spec: &RunSpec) -> Option<FailureActor> {
         let changes = spec.changes();
         let params = &spec.failures.as_ref().filter(|_| !changes.is_empty())?.params;
@@ -87,12 +90,13 @@ impl FailureActor {
             down: vec![(Dur::ZERO, None); spec.net.links().len()],
         })
     }
-    /// How long a link has been down.
+    /// Returns how long a link has been down.
     pub fn down_time(&self, link: LinkId, now: Time) -> Dur {
         let (before, since) = self.down[link.index()];
         before + since.map_or(Dur::ZERO, |since| now.since(since))
     }
-    /// The links that the next change which happens by `now` takes down or brings up; their down times run from now on, or end.
+    /// Applies the next change that happens by `now`. Returns the links that it changes, and whether they
+    /// come up. The down times of these links begin or end now.
     pub fn happen(&mut self, net: &Net, now: Time) -> Option<(Vec<LinkId>, bool)> {
         let (change, links) = self.happened.pop(&self.changes, net, now)?;
         for &link in &links {
@@ -101,11 +105,11 @@ impl FailureActor {
         }
         Some((links, change.up))
     }
-    /// By link: whether the nodes at its ends know that it is down.
+    /// Returns, by link, whether the nodes at its ends know that it is down.
     pub fn known_down(&self) -> Vec<bool> {
         self.detected.dead()
     }
-    /// The routes by the knowledge at `now`; `None` if it has not changed.
+    /// Returns the routes that follow from the changes known at `now`; `None` if no change became known.
     pub fn routes(&mut self, net: &Net, now: Time) -> Option<Routes> {
         let found = [&mut self.detected, &mut self.converged].map(|front| front.advance(&self.changes, net, now));
         let changed = found.iter().any(Option::is_some);
@@ -113,12 +117,14 @@ impl FailureActor {
         self.found_out = detected.unwrap_or_default();
         changed.then(|| Routes::new(net, &self.converged.dead()).without(&self.detected.dead()))
     }
-    /// The changes (link, up) that the switches at the ends of the link have detected since the last call.
+    /// Takes the changes (link, up) that the switches at the ends of the link have detected since the last
+    /// call.
     pub fn found_out(&mut self) -> Vec<(LinkId, bool)> {
         std::mem::take(&mut self.found_out)
     }
-    /// Tells the router, at the switches at the ends of a link, of the changes detected since the last call.
-    pub fn tell<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+    /// Notifies the router, at the switches at the ends of each link, of the changes detected since the last
+    /// call.
+    pub fn notify_router<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
         for (link, up) in self.found_out() {
             let Part { world, engine } = whole.at_port(link);
             world.on_link(engine, link, up);
@@ -127,7 +133,7 @@ impl FailureActor {
 }
 
 impl Global for FailureActor {
-    /// When a change happens or becomes known next.
+    /// Returns when a change happens or becomes known next.
     fn next(&self) -> Time {
         [&self.happened, &self.detected, &self.converged]
             .map(|front| front.next(&self.changes))
@@ -135,7 +141,7 @@ impl Global for FailureActor {
             .min()
             .unwrap_or(Time::MAX)
     }
-    /// Links change first, in the order of the scenario's events, then routes.
+    /// Changes links first, in the order of the scenario's events, then routes.
     fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
         let (now, net) = (whole.now(), std::sync::Arc::clone(whole.net()));
         while let Some((hit, up)) = self.happen(&net, now) {
@@ -154,7 +160,7 @@ impl Global for FailureActor {
         if let Some(routes) = self.routes(&net, now) {
             whole.reroute(&std::sync::Arc::new(routes), &self.known_down());
         }
-        self.tell(whole);
+        self.notify_router(whole);
     }
 }
 

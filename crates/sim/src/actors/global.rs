@@ -1,4 +1,5 @@
-//! Global actors: failures, samplers and the like act on the whole network at times of their own, between the events of nodes.
+//! Global actors: for example, failures and samplers act on the whole network at their own times, between
+//! the events of nodes.
 
 use crate::node::world::Carried;
 use crate::parallel::whole::Whole;
@@ -8,8 +9,9 @@ use engine::Driver;
 
 /// A global actor.
 pub trait Global {
-    /// When the actor acts next; `Time::MAX` for never.
+    /// Returns when the actor acts next; `Time::MAX` for never.
     fn next(&self) -> Time;
-    /// The actor is due and acts. Its effects on links, flows and paths precede all other events of the same time.
+    /// Runs the actor, which is due. Its effects on links, flows and paths come before all other events of
+    /// the same time.
     fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>);
 }

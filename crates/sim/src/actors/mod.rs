@@ -22,13 +22,13 @@ use engine::Driver;
 
 /// A global actor.
 pub enum Actor {
-    /// Links that go down and come up.
+    /// Takes links down and brings them up.
     Failures(FailureActor),
     /// The controller.
     Control(Control),
     /// The measurement window.
     Window(WindowActor),
-    /// Switches that wait for each other.
+    /// Searches for deadlocks.
     Deadlocks(Deadlocks),
     /// Time series.
     Sampler(Sampler),
@@ -55,22 +55,22 @@ impl Global for Actor {
     }
 }
 
-/// The measurement window, if the run has one.
+/// Returns the measurement window, if the run has one.
 pub fn window(actors: &mut [Actor]) -> Option<&mut WindowActor> {
     actors.iter_mut().find_map(|actor| if let Actor::Window(window) = actor { Some(window) } else { None })
 }
 
-/// Who looks for deadlocks, if there can be any.
+/// Returns the search for deadlocks, if the run has one.
 pub fn deadlocks(actors: &[Actor]) -> Option<&Deadlocks> {
     actors.iter().find_map(|actor| if let Actor::Deadlocks(deadlocks) = actor { Some(deadlocks) } else { None })
 }
 
-/// The earliest time at which an actor acts next.
+/// Returns the earliest time at which an actor acts next.
 pub fn next(actors: &[Actor]) -> Time {
     actors.iter().map(Global::next).min().unwrap_or(Time::MAX)
 }
 
-/// Lets all actors that are due act, in order.
+/// Runs all actors that are due, in order.
 pub fn act<E: Driver<Carried>, P: Probe>(actors: &mut [Actor], whole: &mut Whole<E, P>) {
     let now = whole.now();
     actors.iter_mut().filter(|actor| actor.next() <= now).for_each(|actor| actor.act(whole));

@@ -1,6 +1,6 @@
 //! Time series: ports, flows and switches sampled at an interval, as global actions.
 //!
-//! Sampling changes nothing: a run with samples gives the same flows and counters as one without.
+//! Sampling does not change the run: flows and counters are the same as without samples.
 
 use crate::actors::global::Global;
 use crate::node::open::{OpenFlows, SeenFlow};
@@ -21,14 +21,15 @@ use std::ops::Range;
 pub struct Sampler {
     interval: Dur,
     next: Time,
-    /// What is recorded of this time, and of these flows.
+    /// The recorded time.
     time: Range<Time>,
+    /// The recorded flows.
     only_flows: FlowSet,
     /// The ports to sample, with the busy time of each at the last sample.
     ports: Vec<(LinkId, Dur)>,
     /// Open flows; `None` if flows are not sampled.
     open: Option<OpenFlows>,
-    /// By node: packets made and taken up to the last sample; empty if switches are not sampled.
+    /// By node: packets made and consumed up to the last sample; empty if switches are not sampled.
     own: Vec<[u64; 2]>,
     /// The ports whose agents are sampled.
     agents: Vec<LinkId>,
@@ -39,8 +40,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Samples from the end of the first interval on, or from the last interval before the recorded time: what happens during an interval is
-    /// the difference of two samples.
+    /// Creates a sampler. The first sample is at the end of the first interval, or one interval before the
+    /// recorded time, since a rate is the difference of two samples.
     pub fn new(sample: &Sample, net: &Net) -> Sampler {
         let every = (0..net.links().len() as u32).map(LinkId).filter(|link| sample.has_port(*link));
         let chosen: Vec<LinkId> = every.filter(|link| sample.port.is_none_or(|only| only == *link)).collect();
@@ -59,11 +60,12 @@ impl Sampler {
             tables: Vec::new(),
         }
     }
-    /// When it looks next.
+    /// Returns when the next sample is due.
     pub fn next(&self) -> Time {
         self.next
     }
-    /// Samples ports: `look` tells how long the transmitter of a link has been busy, and the bytes that wait, where there are queues.
+    /// Samples ports. `look` returns how long the transmitter of a link has been busy, and the bytes that
+    /// wait, if the engine has queues.
     pub fn look_at_ports(&mut self, now: Time, mut look: impl FnMut(LinkId) -> (Dur, Option<u64>)) {
         for (link, before) in &mut self.ports {
             let (busy, waiting) = look(*link);
@@ -73,7 +75,8 @@ impl Sampler {
             self.rows.push(row("port.utilisation", share.min(1.0)));
         }
     }
-    /// Samples flows: `progress` tells the bytes of a flow that were delivered, and whether it has finished, `sender` what its sender knows.
+    /// Samples flows. `progress` returns the delivered bytes of a flow and whether it has finished; `sender`
+    /// returns the state of its sender.
     pub fn look_at_flows(
         &mut self,
         seen: SeenFlow<'_>,
@@ -87,13 +90,13 @@ impl Sampler {
             self.rows.push(row("flow.rate_bps", rate));
             if let Some(sample) = sender(flow) {
                 self.rows.push(row("flow.cwnd_bytes", sample.cwnd_bytes as f64));
-                // Zero stands for none.
+                // Zero means that the sender has no value.
                 let others = [("flow.ssthresh_bytes", sample.ssthresh_bytes as f64), ("flow.srtt_s", sample.srtt.as_secs_f64())];
                 self.rows.extend(others.into_iter().filter(|(_, value)| *value > 0.0).map(|(metric, value)| row(metric, value)));
             }
         }
     }
-    /// Samples the tables of agents: `show` hands the values of a port's agent over.
+    /// Samples the tables of agents. `show` passes on the values of a port's agent.
     pub fn look_at_agents(&mut self, now: Time, mut show: impl FnMut(LinkId, &mut dyn FnMut(FlowId, &'static str, f64))) {
         for link in &self.agents {
             let first = self.tables.len();
@@ -107,7 +110,8 @@ impl Sampler {
             self.tables[first..].sort_by_key(|row| row.flow_id);
         }
     }
-    /// Samples the packets that switches have made and taken since the last sample, for those that have; the sample is done.
+    /// Samples the packets that switches have made and consumed since the last sample, if there are any.
+    /// Must be called last: it completes the sample.
     pub fn look_at_switches(&mut self, now: Time, nodes: &[NodeCounts]) {
         for (node, (before, counts)) in self.own.iter_mut().zip(nodes).enumerate() {
             let own = [counts.made, counts.taken];

@@ -1,5 +1,6 @@
-//! The measurement window: what every port transmitted and held, and what receivers took in, between two times. Exact, since the counts are read
-//! at both ends. Nothing is counted in between, and a reading changes nothing.
+//! The measurement window: transmissions and waiting bytes of every port, and bytes delivered to receivers,
+//! between two times. The result is exact: all counts are read at both ends of the window. A reading does
+//! not change the run.
 
 use crate::actors::global::Global;
 use crate::node::world::Carried;
@@ -25,11 +26,12 @@ pub struct Reading {
     pub at: Time,
     /// By flow: payload bytes that the receiver has.
     pub delivered_bytes: Vec<u64>,
-    /// By link: how long its transmitter has been busy, and the waiting bytes over time, in byte times 1024 ps.
+    /// By link: how long its transmitter has been busy, and the integral of waiting bytes over time, in
+    /// units of 1 byte times 1024 ps.
     pub ports: Vec<(Dur, u64)>,
 }
 
-/// What a port did in the window.
+/// The use of a port in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortUse {
     /// Time spent transmitting, in ps.
@@ -39,15 +41,15 @@ pub struct PortUse {
 }
 
 impl WindowActor {
-    /// A window that has not begun.
+    /// Creates a window that has not begun.
     pub fn new(bounds: scenario::Window) -> WindowActor {
         WindowActor { bounds, first: None, last: None }
     }
-    /// Whether the window ends with the last flow.
+    /// Returns whether the window ends with the last flow.
     pub fn ends_with_last_flow(&self) -> bool {
         self.bounds.until.is_none() && self.last.is_none()
     }
-    /// When the window begins or ends next.
+    /// Returns when the window begins or ends next.
     pub fn next(&self) -> Time {
         match (&self.first, &self.last) {
             (None, _) => self.bounds.from,
@@ -63,7 +65,7 @@ impl WindowActor {
             self.last = Some(reading);
         }
     }
-    /// Whether the window has begun before `now` and not ended.
+    /// Returns whether the window has begun before `now` and not ended.
     pub fn is_open(&self, now: Time) -> bool {
         self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < now)
     }
@@ -73,29 +75,30 @@ impl WindowActor {
             self.put(Reading::take(whole));
         }
     }
-    /// The window as it was; `None` if the run ended before it began.
+    /// Returns the measurements of the window; `None` if the run ended before the window began.
     pub fn measured(&self) -> Option<Measured> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         let all = |reading: &Reading| reading.delivered_bytes.iter().sum::<u64>();
         Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: all(last) - all(first) })
     }
-    /// Payload bytes of a flow that reached its receiver in the window; `None` if the run ended before it began.
+    /// Returns the payload bytes of a flow that reached its receiver in the window; `None` if the run ended
+    /// before the window began.
     pub fn delivered_bytes(&self, flow: FlowId) -> Option<u64> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         Some(last.delivered_bytes[flow.index()] - first.delivered_bytes[flow.index()])
     }
-    /// What a port did in the window; `None` if the run ended before it began.
+    /// Returns the use of a port in the window; `None` if the run ended before the window began.
     pub fn port(&self, link: LinkId) -> Option<PortUse> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         let ((busy, area), (busy_before, area_before)) = (last.ports[link.index()], first.ports[link.index()]);
         let mean_queue_bytes = area.saturating_sub(area_before) as f64 * 1024.0 / (last.at - first.at).0 as f64;
-        // Fluids are rounded to whole picoseconds at both ends.
+        // The flow engine rounds busy times to whole picoseconds at both ends.
         Some(PortUse { busy_ps: (busy.0 - busy_before.0).min((last.at - first.at).0), mean_queue_bytes })
     }
 }
 
 impl Reading {
-    /// At the present, before what else happens at it.
+    /// Reads all counts at the present time, before the other events of that time.
     fn take<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) -> Reading {
         let (now, links) = (whole.now(), whole.links());
         let port = |link: LinkId| {

@@ -1,4 +1,4 @@
-//! The outcome of a run of the flow engine.
+//! The rows and totals of a run of the flow engine.
 
 use super::watch;
 use super::world::FlowWorld;
@@ -10,7 +10,7 @@ use base::{Dur, LinkId, Time};
 use scenario::RunSpec;
 use xxhash_rust::xxh3::Xxh3;
 
-/// All flows, by id. Counts of packets are zero: there were none.
+/// Returns the rows of all flows, by id. Counts of packets are zero, since flows have no packets.
 pub fn flows(world: &FlowWorld, window: Option<&WindowActor>) -> Vec<FlowRow> {
     let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Unloaded, &Time))| FlowRow {
         first_tx_ps: (flow.start != Time::MAX && world.delivered(flow.id) > 0).then_some(flow.start.0),
@@ -21,7 +21,7 @@ pub fn flows(world: &FlowWorld, window: Option<&WindowActor>) -> Vec<FlowRow> {
     world.flows.iter().zip(world.alone.iter().zip(&world.finish)).map(row).collect()
 }
 
-/// All ports, by id. Bytes are those of fluids.
+/// Returns the rows of all ports, by id. Bytes are those of fluids.
 pub fn ports(
     spec: &RunSpec,
     world: &FlowWorld,
@@ -41,7 +41,7 @@ pub fn ports(
     (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
 }
 
-/// Totals.
+/// Returns the totals.
 pub fn counters(
     world: &FlowWorld,
     flows: &[FlowRow],

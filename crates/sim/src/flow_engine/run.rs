@@ -22,10 +22,11 @@ use scenario::RunSpec;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Times between two looks at the watcher: some milliseconds to some hundredths of a second.
+/// Times with events between two calls of the watcher: some milliseconds to some hundredths of a second.
 const SLICE: u64 = 1 << 10;
 
-/// Runs `spec` to its end. `control` is called every thousand times or so at which something happens.
+/// Runs `spec` to its end. Calls `control` about every thousand times at which events happen; the run stops
+/// when `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let (mut world, mut actors) = build(spec)?;
     world.start_switches();
@@ -38,7 +39,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     while world.unfinished > 0 {
         let next = actors.next().min(world.next());
         if next >= end || next == Time::MAX {
-            // Where nothing is to come, what is left would wait for ever.
+            // If no event is left, the unfinished flows would wait for ever.
             (now, stop_reason) = (spec.end.unwrap_or(now), StopReason::End);
             break;
         }
@@ -135,7 +136,7 @@ fn build(spec: &RunSpec) -> Result<(FlowWorld, Actors), RunError> {
     Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
 }
 
-/// The global actors, which act before all other events of a time.
+/// The global actors, which act before all other events of the same time.
 struct Actors {
     failures: Option<FailureActor>,
     controller: Option<Control>,
@@ -146,7 +147,7 @@ struct Actors {
 }
 
 impl Actors {
-    /// The earliest time at which one of them acts next.
+    /// Returns the earliest time at which an actor acts next.
     fn next(&self) -> Time {
         let all = [
             self.failures.as_ref().map(|actor| actor.next()),
@@ -157,7 +158,7 @@ impl Actors {
         all.into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
-    /// All that are due act, in order.
+    /// Runs all actors that are due, in order.
     fn act(&mut self, world: &mut FlowWorld, now: Time) {
         if let Some(failures) = self.failures.as_mut().filter(|actor| actor.next() <= now) {
             fail(failures, world, now);
@@ -178,7 +179,7 @@ impl Actors {
     }
 }
 
-/// Links go down and come up, and the network finds out.
+/// Takes links down and brings them up, and lets the network detect the changes.
 fn fail(failures: &mut FailureActor, world: &mut FlowWorld, now: Time) {
     let net = Arc::clone(&world.routing.net);
     while let Some((links, up)) = failures.happen(&net, now) {
@@ -195,7 +196,7 @@ fn fail(failures: &mut FailureActor, world: &mut FlowWorld, now: Time) {
     failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, now));
 }
 
-/// The controller looks at the network.
+/// Shows the network to the controller.
 fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut FlowWorld, now: Time) {
     world.fluid.settle_all(now);
     let links = (0..world.routing.net.links().len() as u32).map(LinkId);

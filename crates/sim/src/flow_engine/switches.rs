@@ -1,4 +1,5 @@
-//! Switches of the flow engine: sample packets that find the path of a flow where the router is asked, and the packets that switches make.
+//! Switches of the flow engine: the packets that switches make, and sample packets, which find the path of a
+//! flow if the router decides at switches.
 
 use super::moving::{Moving, PathSample};
 use super::world::{FlowEvent, FlowWorld};
@@ -9,21 +10,22 @@ use proto::Packet;
 use proto::packet::ASK;
 
 impl FlowWorld {
-    /// The run begins, for the router at each switch that has timers.
+    /// Starts the router at each switch that has timers.
     pub fn start_switches(&mut self) {
         for at in self.switches.clone() {
             self.at_switch(at, Time::ZERO, |routing, site| routing.start(at, site));
         }
     }
 
-    /// The live next hops have changed: tells the router at each switch that has timers.
+    /// Notifies the router, at each switch that has timers, that live next hops have changed.
     pub fn on_routes(&mut self, now: Time) {
         for at in self.switches.clone() {
             self.at_switch(at, now, |routing, site| routing.on_routes(at, site));
         }
     }
 
-    /// Sends a sample packet of a flow, which stands for all its payload since the last one.
+    /// Sends a sample packet of a flow. For the router it represents all payload of the flow since the last
+    /// sample.
     pub fn send_sample(&mut self, id: FlowId, now: Time) {
         let delivered = self.delivered_by(id, now);
         let flow = &self.flows[id.index()];
@@ -31,7 +33,7 @@ impl FlowWorld {
         let sampled = self.sampled.or_insert_with(id, || 0);
         let sample = PathSample { links: Vec::new(), payload_bytes: delivered - std::mem::replace(sampled, delivered) };
         let payload = u64::from(self.mtu - self.header).min(flow.size_bytes) as u16;
-        // It is as fast as a bare header, and so ahead of the last byte of any flow.
+        // The packet is as fast as a bare header, so it arrives before the last byte of any flow.
         let mut packet = Packet { sent_at: now, wire_len: self.header, ..Packet::data(id, delivered, payload, self.header) };
         self.routing.set_out(&mut packet, flow.src);
         let nics = self.routing.routes.candidates(src, dst);
@@ -41,14 +43,15 @@ impl FlowWorld {
         self.send(nic, moving, now);
     }
 
-    /// Sends a packet over a link. It is lost if there is none, or if the link is down and nobody knows.
+    /// Sends a packet over a link. The packet is lost if there is no link, or if the link is down and the switch
+    /// does not know it or has no other way.
     fn send(&mut self, link: Option<LinkId>, mut moving: Moving, now: Time) {
         let mut link = link;
         if let Some(dead) = link.filter(|link| self.packets.is_down(*link)) {
             let at = self.routing.net.link(dead).from;
             let known = self.known_down.get(dead.index()).copied().unwrap_or(false);
             link = None;
-            // A switch that knows finds another way, if there is one.
+            // A switch that knows of the dead link takes another way, if there is one.
             if known && self.routing.net.host(at).is_none() {
                 routing::ask_always(&mut moving.packet);
                 link = self.next_hop(&mut moving, at, None, now);
@@ -65,7 +68,7 @@ impl FlowWorld {
         self.plan(at, FlowEvent::Arrive(link, number, place));
     }
 
-    /// A packet is lost. What a flow sends is lost with its sample: the flow stands still until a sample arrives.
+    /// Handles a lost packet. If it is a sample, its flow has no rate until a sample arrives.
     fn lose(&mut self, moving: &Moving, now: Time) {
         self.packets.lose(moving);
         if moving.sample.is_some() {
@@ -73,7 +76,7 @@ impl FlowWorld {
         }
     }
 
-    /// A packet arrives at the end of its link.
+    /// Handles a packet that arrives at the end of its link.
     pub fn on_arrive(&mut self, place: u32, now: Time) {
         let (mut moving, arrives) = self.packets.take(place);
         let (link, to) = (moving.link, self.routing.net.link(moving.link).to);
@@ -102,7 +105,7 @@ impl FlowWorld {
         self.send(next, moving, now);
     }
 
-    /// A packet has come to a host: a sample has found the path of its flow.
+    /// Handles a packet that has reached a host. A sample has then found the path of its flow.
     fn receive(&mut self, moving: &Moving, now: Time) {
         let id = moving.packet.flow;
         let Some(sample) = &moving.sample else {
@@ -116,13 +119,13 @@ impl FlowWorld {
         self.fluid.set_paths(id, &[(&sample.links, 1.0)], now);
     }
 
-    /// The next link of a packet at a switch.
+    /// Returns the next link of a packet at a switch.
     fn next_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
         moving.packet.step();
         self.asked_hop(moving, at, from, now)
     }
 
-    /// The same at a host with several NICs, which has no route byte.
+    /// Returns the next link of a packet without using up a route byte: a host with several NICs has none.
     fn asked_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
         let packet = &mut moving.packet;
         if !self.routing.asks_for(packet) {
@@ -132,7 +135,8 @@ impl FlowWorld {
         self.at_switch(at, now, |routing, site| routing.next(packet, at, from, Site { payload_bytes, ..site }))
     }
 
-    /// Calls the router at a switch. What the switch then has made is sent, and flows that it has moved are sampled at once.
+    /// Calls the router at a switch. Then sends the packets that the switch has made, and samples the flows that
+    /// it has moved.
     fn at_switch<R>(&mut self, at: NodeId, now: Time, act: impl FnOnce(&mut Routing, Site<'_>) -> R) -> R {
         let (flows, packets) = (&self.flows, &mut self.packets);
         let (ext, ports, moved) = (&mut packets.ext, Ports::new(&[]), Some(&mut packets.moved));
@@ -166,17 +170,17 @@ impl FlowWorld {
         }
     }
 
-    /// The timers of a switch may be due.
+    /// Handles the timers of a switch that are due, if there are any.
     pub fn wake_switch(&mut self, at: NodeId, now: Time) {
         if self.packets.wakes[at.index()] != now {
-            return; // It has woken earlier.
+            return; // The switch has woken earlier instead.
         }
         while self.at_switch(at, now, |routing, site| routing.on_timer(at, site)) {}
         self.packets.wakes[at.index()] = Time::MAX;
         self.set_wake(at);
     }
 
-    /// The switch that a link leaves finds out that the link is down or up.
+    /// Notifies the router, at the switch that a link leaves, that the link is down or up.
     pub fn on_link(&mut self, link: LinkId, up: bool, now: Time) {
         let at = self.routing.net.link(link).from;
         if self.routing.net.host(at).is_none() {

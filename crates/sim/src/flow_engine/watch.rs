@@ -1,11 +1,11 @@
-//! What watches a run of the flow engine: the measurement window and time series. Neither changes anything.
+//! The measurement window and the time series of a run of the flow engine. They do not change the run.
 
 use super::world::FlowWorld;
 use crate::actors::sample::Sampler;
 use crate::actors::window::Reading;
 use base::{Dur, FlowId, LinkId, Time};
 
-/// All counts at the present. Nothing ever waits.
+/// Reads all counts at `now`. Waiting bytes are zero, since the flow engine has no queues.
 pub fn reading(world: &mut FlowWorld, now: Time) -> Reading {
     world.fluid.settle_all(now);
     let ports = (0..world.routing.net.links().len() as u32).map(|link| (busy(world, LinkId(link), now), 0)).collect();
@@ -21,8 +21,8 @@ pub fn sample(sampler: &mut Sampler, world: &mut FlowWorld, now: Time) {
     sampler.look_at_switches(now, &world.packets.nodes);
 }
 
-/// How long a link has carried bytes by the last settlement, which was at `now`.
+/// Returns how long a link has carried bytes up to `now`. Flows must be settled at `now`.
 pub fn busy(world: &FlowWorld, link: LinkId, now: Time) -> Dur {
-    // Sums of binary64 may exceed the time by a little.
+    // A sum of `f64` may exceed the time slightly.
     Dur((world.fluid.busy(link) as u64).min(now.0))
 }

@@ -1,4 +1,4 @@
-//! The state of a run of the flow engine, and what its events do.
+//! The state of a run of the flow engine, and the handling of its events.
 
 use super::moving::PacketsUnderWay;
 use crate::node::open::SeenFlow;
@@ -12,70 +12,72 @@ use scenario::Unloaded;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An event beside the ends of fluids. Events of one time come in this order.
+/// An event other than the end of a fluid. Events of the same time are handled in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowEvent {
     /// The last byte of a flow arrives.
     Finish(FlowId),
-    /// A packet arrives over a link: its number, and its place among those under way.
+    /// A packet arrives over a link: its number, and its place among the packets in flight.
     Arrive(LinkId, u64, u32),
     /// A switch wakes.
     Switch(NodeId),
     /// A host opens a flow.
     Start(HostId, FlowId),
-    /// A flow's path is to be looked for again.
+    /// A flow sends its next sample packet.
     PathSample(HostId, FlowId),
 }
 
-/// Everything that events act on.
+/// The state on which events act.
 pub struct FlowWorld {
     /// All flows, by id.
     pub flows: Vec<Flow>,
-    /// Each alone in the healthy network.
+    /// By flow: the flow in the healthy and otherwise unloaded network.
     pub alone: Vec<Unloaded>,
-    /// Which way they go.
+    /// The paths of flows.
     pub routing: Routing,
-    /// Those that have started and not finished, as fluids.
+    /// The flows that have started and not finished, as fluids.
     pub fluid: Flows,
     /// By flow: when its last byte arrived; `Time::MAX` before.
     pub finish: Vec<Time>,
-    /// How many flows have not finished.
+    /// Number of flows that have not finished.
     pub unfinished: usize,
-    /// Flows that wait for others, if there are any.
+    /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
-    /// The flows of these that have started, in the order of their starts.
+    /// The flows that waited for other flows and have started, in the order of their starts.
     pub started: Vec<FlowId>,
     /// What became of paths that were named, for the controller.
     pub path_changes: Vec<PathChange>,
-    /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
+    /// By link: whether the nodes at its ends know that it is down; empty if no link ever goes down.
     pub known_down: Vec<bool>,
     /// The switches that have timers, in the order of their nodes.
     pub switches: Vec<NodeId>,
-    /// PacketsUnderWay under way.
+    /// Packets in flight.
     pub packets: PacketsUnderWay,
-    /// Sizes of a full packet and of its header on the wire.
+    /// Wire bytes of a full packet.
     pub mtu: u16,
+    /// Wire bytes of a packet's header.
     pub header: u16,
-    /// From one sample of a flow to the next, where the router is asked at switches.
+    /// Time between two samples of a flow, if the router decides at switches.
     pub every: Dur,
-    /// Per flow: payload bytes that samples stand for so far.
+    /// By flow: payload bytes that its samples have represented so far.
     pub sampled: FlowMap<u64>,
-    /// From the starts of flows to the arrivals of the first samples, before which the fluid does not move.
+    /// By flow: the time from its start to the arrival of its first sample. Until then it has no rate.
     pub lag: FlowMap<Dur>,
-    /// What happens next.
+    /// Future events.
     pub agenda: BinaryHeap<Reverse<(Time, FlowEvent)>>,
 }
 
 impl FlowWorld {
-    /// When the next event is due; `Time::MAX` for never.
+    /// Returns when the next event is due; `Time::MAX` for never.
     pub fn next(&self) -> Time {
         let event = self.agenda.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
         event.min(self.fluid.next_end()).min(self.fluid.solves_at())
     }
 
-    /// Handles one event that is due at `now`. Returns false if none is: then rates are worked out, if they are due.
+    /// Handles one event that is due at `now`. If no event is due, computes rates if they are due, and returns
+    /// false.
     pub fn step(&mut self, now: Time) -> bool {
-        // Last bytes come before all else, as deliveries do.
+        // Last bytes come before all other events, as deliveries do in the packet engine.
         if let Some(flow) = self.fluid.pop_end(now) {
             self.on_sent(flow, now);
             return true;
@@ -97,12 +99,12 @@ impl FlowWorld {
         true
     }
 
-    /// Notes an event.
+    /// Schedules an event.
     pub fn plan(&mut self, at: Time, event: FlowEvent) {
         self.agenda.push(Reverse((at, event)));
     }
 
-    /// A host opens a flow, unless its start has been brought forward, or has passed.
+    /// Starts a flow, unless it has already started.
     fn on_start(&mut self, id: FlowId, now: Time) {
         let flow = &mut self.flows[id.index()];
         if let Some(wait) = &flow.wait {
@@ -130,7 +132,7 @@ impl FlowWorld {
         }
     }
 
-    /// A flow's path is looked for again, as long as it has bytes left.
+    /// Sends the next sample of a flow that has bytes left.
     fn on_sample(&mut self, id: FlowId, now: Time) {
         if self.fluid.is_moving(id) {
             self.send_sample(id, now);
@@ -138,7 +140,7 @@ impl FlowWorld {
         }
     }
 
-    /// Gives a flow its present links, or looks for a path where only the switches know it.
+    /// Gives a flow the links of its present path, or sends a sample if only the switches know the path.
     fn set_out(&mut self, id: FlowId, now: Time) {
         if !self.routing.has_links(false) {
             return self.send_sample(id, now);
@@ -148,20 +150,21 @@ impl FlowWorld {
         self.fluid.set_paths(id, paths.as_slice(), now);
     }
 
-    /// The last byte of a flow has left its sender.
+    /// Handles the last byte of a flow that leaves its sender.
     fn on_sent(&mut self, id: FlowId, now: Time) {
         let (flow, alone) = (&self.flows[id.index()], &self.alone[id.index()]);
         let beyond = alone.ideal_fct.0.saturating_sub(alone.bottleneck.tx_time(flow.size_wire_bytes).0);
-        // Rounding must not make a flow faster than alone on its path. Over several paths at once it may be faster.
+        // Rounding must not make a flow faster than it is in an unloaded network on one path. Over several
+        // paths at once it may be faster.
         let earliest = if self.routing.spreads_evenly { now } else { flow.start + alone.ideal_fct };
-        // The first sample has taken some of that time.
+        // The fluid began to move later, by the travel time of the first sample. Subtract this time.
         let lag = self.lag.remove(id).unwrap_or_default();
         self.sampled.remove(id);
         let at = now.after(Dur(beyond)).before(lag).max(now).max(earliest);
         self.plan(at, FlowEvent::Finish(id));
     }
 
-    /// The last byte of a flow has arrived.
+    /// Handles the last byte of a flow that arrives.
     fn on_finish(&mut self, id: FlowId, now: Time) {
         self.fluid.finish(id);
         self.finish[id.index()] = now;
@@ -173,7 +176,7 @@ impl FlowWorld {
         }
     }
 
-    /// Payload bytes of a flow that have been delivered, by the time of the last settlement.
+    /// Returns the payload bytes of a flow that have been delivered by the last settlement.
     pub fn delivered(&self, id: FlowId) -> u64 {
         let size = self.flows[id.index()].size_bytes;
         match self.fluid.share_sent(id) {
@@ -183,23 +186,23 @@ impl FlowWorld {
         }
     }
 
-    /// The same by now.
+    /// Returns the payload bytes of a flow that have been delivered by `now`.
     pub fn delivered_by(&mut self, id: FlowId, now: Time) -> u64 {
         self.fluid.settle(id, now);
         self.delivered(id)
     }
 
-    /// What a look at the open flows shows.
+    /// Returns the flows that have started, for [`OpenFlows::look`](crate::node::open::OpenFlows::look).
     pub fn seen(&self, now: Time) -> SeenFlow<'_> {
         SeenFlow { flows: &self.flows, started: &self.started, now }
     }
 
-    /// The bytes of a flow that were delivered, by the time of the last settlement, and whether it has finished.
+    /// Returns the bytes of a flow that were delivered by the last settlement, and whether it has finished.
     pub fn progress(&self, flow: FlowId) -> (u64, bool) {
         (self.delivered(flow), self.finish[flow.index()] != Time::MAX)
     }
 
-    /// Has a flow take the path with this index from now on, there or back; `None`: the router's.
+    /// Sets the path of a flow in one direction from now on, by index; `None` for the router's path.
     pub fn set_path(&mut self, id: FlowId, back: bool, path: Option<u16>, now: Time) {
         self.routing.set(&self.flows[id.index()], back, path);
         if !back && self.fluid.is_moving(id) {
@@ -207,7 +210,7 @@ impl FlowWorld {
         }
     }
 
-    /// The routes have changed.
+    /// Sets new routes.
     pub fn reroute(&mut self, routes: Routes, now: Time) {
         let path_changes =
             self.routing.reroute(std::sync::Arc::new(routes), &self.flows, |flow| self.finish[flow.index()] != Time::MAX);

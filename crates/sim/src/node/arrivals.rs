@@ -1,4 +1,4 @@
-//! What has come to a host and is not taken in yet.
+//! Packets that have arrived at a host and that the host has not taken in yet.
 
 use base::Time;
 use fabric::buffer::Place;
@@ -8,28 +8,28 @@ use std::collections::VecDeque;
 
 /// A host's receiver, and the packets that it has not taken in yet.
 pub struct Receiving {
-    /// Says when.
+    /// The receiver, which decides when packets are taken in.
     pub machine: AnyReceiver,
-    /// In the order in which they came.
+    /// The waiting packets, in the order in which they arrived.
     pub waiting: VecDeque<Waits>,
 }
 
 /// A packet that its host has not taken in yet.
 pub struct Waits {
-    /// When that will be.
+    /// When the host takes it in.
     pub at: Time,
-    /// Where it counts, where neighbours pause each other.
+    /// Where it counts in the buffer, if neighbours may pause each other.
     pub place: Option<Place>,
     /// The packet.
     pub packet: Packet,
 }
 
 impl Receiving {
-    /// With nothing that waits.
+    /// Creates a receiver without waiting packets.
     pub fn new(machine: AnyReceiver) -> Receiving {
         Receiving { machine, waiting: VecDeque::new() }
     }
-    /// When the next packet is taken in.
+    /// Returns when the next packet is taken in.
     pub fn next(&self) -> Time {
         self.waiting.front().map_or(Time::MAX, |first| first.at)
     }

@@ -2,7 +2,8 @@
 
 use proto::{Kind, Packet};
 
-/// Counts of dropped packets by kind. A dropped credit or header means less than dropped data.
+/// Counts of dropped packets by kind. They are separate, since a dropped credit or trimmed header costs less
+/// than dropped data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     /// Packets with payload.
@@ -11,7 +12,7 @@ pub struct Drops {
     pub credits: u64,
     /// Headers of data packets whose payload a port had cut off.
     pub trimmed: u64,
-    /// All others: ACKs, handshakes, requests, grants, tokens, probes, feedback.
+    /// All other packets: ACKs, handshakes, requests, grants, tokens, probes, feedback.
     pub control: u64,
 }
 
@@ -26,7 +27,7 @@ impl Drops {
         };
         *count += 1;
     }
-    /// All dropped packets.
+    /// Returns the number of all dropped packets.
     pub fn all(self) -> u64 {
         self.data + self.credits + self.trimmed + self.control
     }

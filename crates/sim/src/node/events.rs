@@ -1,4 +1,4 @@
-//! What the engine's events do in the world.
+//! The handling of the engine's events in the world.
 
 use crate::node::pausing;
 use crate::node::world::{Carried, World};
@@ -99,7 +99,7 @@ impl<P: Probe> engine::World for World<P> {
     #[inline(always)]
     fn enqueue(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
         let port = Self::port(&mut self.ports, link);
-        // Two calls, not one between two questions for the agent: that cost 2 % of every hop.
+        // `enqueue` is called in both branches. One call between two checks for an agent cost 2 % of every hop.
         if let Some(agent) = &mut port.agent {
             let mut cx = PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state };
             agent.on_arrive(packet, &mut cx);
@@ -144,7 +144,8 @@ impl<P: Probe> engine::World for World<P> {
         packet
     }
 
-    /// What comes to a port that may be held enters it, and leaves it at once if it may.
+    /// Returns false for ports that may be paused: each packet enters the queue there, and leaves it at once if
+    /// the port is idle and not paused.
     #[inline(always)]
     fn passes_shaped(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
         !self.pausing && self.passes(link, packet, now)

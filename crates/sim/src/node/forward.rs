@@ -1,4 +1,4 @@
-//! Packets on their way: out of ports, through switches, and the packets that switches make and take.
+//! Forwarding: packets leave ports and pass switches, and switches make and consume packets.
 
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -10,8 +10,8 @@ use fabric::routing::{self, switch::Site};
 use proto::{Kind, Packet};
 
 impl<P: Probe> World<P> {
-    /// Inspects a packet at the end of a link: the link may lose it, and otherwise the port of the other direction may hear of it. Says whether
-    /// it arrives.
+    /// Inspects a packet at the end of a link: the link may lose it, and otherwise the agent of the other
+    /// direction may see it. Returns whether the packet arrives. PAUSE frames are handled here.
     #[inline(never)]
     pub fn arrives(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> bool {
         if packet.kind == Kind::PAUSE {
@@ -26,7 +26,7 @@ impl<P: Probe> World<P> {
         }
         self.ingress = self.pausing.then_some(link);
         if let Some(&back) = self.reverse.get(link.index()) {
-            self.hear(links, back, packet);
+            self.on_return(links, back, packet);
         }
         true
     }
@@ -46,11 +46,11 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A port has dropped, trimmed or returned packets.
+    /// Handles the packets that a port has dropped, trimmed or returned.
     #[cold]
     #[inline(never)]
     fn on_refused(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
-        // A packet that is sent back may be refused elsewhere in its turn.
+        // A packet that is sent back may itself be refused at another port.
         let mut refused = std::mem::take(&mut self.refused);
         let at_switch = self.routing.net.host(self.routing.net.link(link).from).is_none();
         let mut settle = false;
@@ -61,7 +61,7 @@ impl<P: Probe> World<P> {
                 Refusal::Trimmed { packet, to } => self.on_trim(links, link, [packet.wire_len, to], packet.arrival),
                 Refusal::Returned(packet) if at_switch => self.send_back(links, link, packet),
                 Refusal::Dropped(packet) | Refusal::Returned(packet) => {
-                    // One that had to make room for others has waited until now.
+                    // A packet that was dropped to make room for others has waited until now.
                     let (bytes, waited) = (u32::from(packet.wire_len), links.now() - packet.arrival);
                     links.stats_mut(link).waited(bytes, waited);
                     links.stats_mut(link).dropped(bytes);
@@ -76,11 +76,12 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A port has cut the payload off a packet that came at `since` and stays, with `bytes` before and after.
+    /// Counts a packet that a port has trimmed. The packet arrived at `since` and stays in the queue; `bytes`
+    /// are its lengths before and after.
     fn on_trim(&mut self, links: &mut impl Links<Carried>, link: LinkId, bytes: [u16; 2], since: Time) {
         let cut = bytes[0] - bytes[1];
         self.traffic.trimmed_bytes += u64::from(cut);
-        // Until now it has waited as a whole.
+        // Until now the whole packet has waited.
         let waited = links.now() - since;
         links.stats_mut(link).waited(u32::from(cut), waited);
         if let Some(host) = self.routing.net.host(self.routing.net.link(link).from) {
@@ -91,7 +92,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A switch sends a packet that its port refuses back to the sender.
+    /// Sends a packet that a port of a switch has returned back to its sender.
     fn send_back(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
         packet.turn_back();
         packet.arrival = links.now();
@@ -102,7 +103,8 @@ impl<P: Probe> World<P> {
         self.ingress = ingress;
     }
 
-    /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
+    /// Handles a packet at a port whose link is down. A switch that knows of it sends the packet another way,
+    /// if there is one; otherwise the packet is lost.
     #[cold]
     #[inline(never)]
     fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
@@ -110,7 +112,7 @@ impl<P: Probe> World<P> {
         let known = self.known_down.get(link.index()).copied().unwrap_or(false) && packet.kind != Kind::PAUSE;
         if known && self.routing.net.host(at).is_none() {
             routing::ask_always(packet);
-            // A port that is named again is as dead as before.
+            // If the next hop is the same port again, the packet is lost.
             if let Some(next) = self.next_hop(links, at, None, packet).filter(|next| *next != link) {
                 return self.send(links, next, packet);
             }
@@ -119,7 +121,7 @@ impl<P: Probe> World<P> {
         self.lose(link, links.now(), packet);
     }
 
-    /// Sends on a packet that `link` brought to a switch and whose route bytes do not name its next link.
+    /// Forwards a packet that arrived at a switch over `link` and whose route bytes do not name its next link.
     #[cold]
     #[inline(never)]
     pub fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
@@ -133,7 +135,8 @@ impl<P: Probe> World<P> {
         self.send_on(links, link, at, Some(link), packet);
     }
 
-    /// Sends a packet from a switch, which it reached over `from`, to its next hop; `link` is where it is lost if it has none.
+    /// Sends a packet from a switch, where it arrived over `from`, to its next hop. If it has none, its loss
+    /// counts for `link`.
     fn send_on(&mut self, links: &mut impl Links<Carried>, link: LinkId, at: NodeId, from: Option<LinkId>, packet: &mut Packet) {
         match self.next_hop(links, at, from, packet) {
             Some(next) => self.send(links, next, packet),
@@ -141,8 +144,9 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The next link of a packet at a switch whose route bytes do not name it: the router decides here, the path is too long for route
-    /// bytes, or the planned one is dead. `None`: no link leads to its destination.
+    /// Returns the next link of a packet whose route bytes do not name it: the router decides at this switch,
+    /// the path is too long for route bytes, or the planned next hop is dead. `None` if no link leads to the
+    /// packet's destination.
     #[inline(always)]
     fn next_hop(
         &mut self,
@@ -158,7 +162,7 @@ impl<P: Probe> World<P> {
         self.asked_hop(links, at, from, packet)
     }
 
-    /// The same for a router that is asked with all that a switch sees.
+    /// Returns the next link as [`World::next_hop`] does, for routers that see the state of the switch.
     #[inline(never)]
     pub fn asked_hop(
         &mut self,
@@ -174,7 +178,7 @@ impl<P: Probe> World<P> {
         if self.routing.reads {
             let (_, dst) = self.flows[packet.flow.index()].ends(packet.has(Packet::BACK));
             let count = self.routing.routes.candidates(at, dst).len();
-            // Service first: what was due up to now has left its port before anybody reads the port.
+            // Packets whose service was due leave their ports before the router reads the ports.
             for i in 0..count {
                 links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
             }
@@ -192,7 +196,8 @@ impl<P: Probe> World<P> {
         next
     }
 
-    /// The ports of a switch, for a router that reads them. Service first: what was due up to now has left its port before anybody reads the port.
+    /// Serves the ports of a switch up to now if the router reads them, so that packets whose service was due
+    /// have left.
     fn catch_up_switch(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
         if !self.routing.reads {
             return;
@@ -224,7 +229,7 @@ impl<P: Probe> World<P> {
         result
     }
 
-    /// Sends what switches have made, in the order in which it was made.
+    /// Sends the packets that switches have made, in the order in which they were made.
     fn send_made(&mut self, links: &mut impl Links<Carried>) {
         let (now, ingress) = (links.now(), self.ingress.take());
         while self.routing.has_made() {
@@ -254,27 +259,27 @@ impl<P: Probe> World<P> {
         self.switches.iter().copied().filter(|at| self.routing.has_timers() && self.owns(*at)).collect()
     }
 
-    /// The run begins, for the router at each switch that has timers.
+    /// Starts the router at each switch that has timers.
     pub fn start_switches(&mut self, links: &mut impl Links<Carried>) {
         for at in self.own_switches() {
             self.at_switch(links, at, |routing, site| routing.start(at, site));
         }
     }
 
-    /// The live next hops have changed: tells the router at each switch that has timers.
+    /// Notifies the router, at each switch that has timers, that live next hops have changed.
     pub fn on_routes(&mut self, links: &mut impl Links<Carried>) {
         for at in self.own_switches() {
             self.at_switch(links, at, |routing, site| routing.on_routes(at, site));
         }
     }
 
-    /// The timers of a switch are due.
+    /// Handles the timers of a switch that are due.
     pub fn wake_switch(&mut self, links: &mut impl Links<Carried>, waker: u32) {
         let at = self.switches[waker as usize];
         while self.at_switch(links, at, |routing, site| routing.on_timer(at, site)) {}
     }
 
-    /// The switch that a link leaves finds out that the link is down or up.
+    /// Notifies the router, at the switch that a link leaves, that the link is down or up.
     pub fn on_link(&mut self, links: &mut impl Links<Carried>, link: LinkId, up: bool) {
         let at = self.routing.net.link(link).from;
         if self.routing.net.host(at).is_none() {

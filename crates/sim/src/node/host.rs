@@ -10,39 +10,40 @@ use proto::{Cx, Flow};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct HostNic {
-    /// When all packets in the NIC will have been sent; the backlog of the NIC is the time from now to then.
+    /// When all packets in the NIC will have been sent. The backlog of the NIC is the time from now to then.
     pub drained_at: Time,
-    /// The transport is polled while the backlog is at most this.
+    /// The backlog up to which the transport is polled.
     pub low_water: Dur,
-    /// Its link.
+    /// The link of the NIC.
     pub link: LinkId,
-    /// The NIC's queue discipline is shaped and may hold packets back, so its backlog does not follow from the packets sent.
+    /// Whether the NIC's queue discipline is shaped. It may hold packets back, so the backlog does not follow
+    /// from the packets sent.
     pub shaped: bool,
 }
 
 impl HostNic {
-    /// Whether the NIC may take another packet.
+    /// Returns whether the NIC may take another packet.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
         self.drained_at.0 <= now.0.saturating_add(self.low_water.0)
     }
-    /// When the NIC's backlog has fallen to the low-water mark, if nothing holds its packets back.
+    /// Returns when the NIC's backlog reaches the low-water mark, if nothing holds its packets back.
     #[inline]
     pub fn room_at(&self) -> Time {
         self.drained_at.before(self.low_water)
     }
 }
 
-/// One host. The fields that every event needs come first, in few cache lines.
+/// A host. The fields that every event needs come first, in few cache lines.
 #[repr(C, align(64))]
 pub struct Host {
-    /// The NIC; of several the first.
+    /// The first or only NIC.
     pub nic: HostNic,
     /// When the host opens its next flow.
     next_start: Time,
     /// Timers and control packets.
     pub io: HostIo,
-    /// The transport's machine.
+    /// The transport.
     pub transport: AnyTransport,
     /// Random numbers of the transport.
     pub rng: Rng,
@@ -53,7 +54,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with these NICs, by port, that will open `starts`, which must be sorted.
+    /// Creates a host with these NICs, by port, that will open the flows in `starts`, which must be sorted.
     pub fn new(transport: AnyTransport, rng: Rng, mut nics: Vec<HostNic>, mut starts: Vec<(Time, FlowId)>) -> Host {
         debug_assert!(starts.is_sorted());
         starts.reverse();
@@ -61,15 +62,15 @@ impl Host {
         let nic = nics.remove(0);
         Host { nic, next_start, io: HostIo::default(), transport, rng, starts, others: nics }
     }
-    /// All NICs, by port.
+    /// Returns all NICs, by port.
     pub fn nics(&self) -> impl Iterator<Item = &HostNic> {
         std::iter::once(&self.nic).chain(&self.others)
     }
-    /// The NIC of a link; `None` if the link leaves another node.
+    /// Returns the NIC of a link; `None` if the link leaves another node.
     pub fn nic_mut(&mut self, link: LinkId) -> Option<&mut HostNic> {
         if self.nic.link == link { Some(&mut self.nic) } else { self.others.iter_mut().find(|nic| nic.link == link) }
     }
-    /// The host's transport, and the context in which it handles an event.
+    /// Returns the host's transport, and the context in which it handles an event.
     #[inline(always)]
     pub fn at<'a>(
         &'a mut self,
@@ -90,7 +91,7 @@ impl Host {
         self.starts.insert(place, (at, flow));
         self.next_start = Host::next_of(&self.starts);
     }
-    /// Takes back a start that was added.
+    /// Removes a start that was added.
     pub fn remove_start(&mut self, at: Time, flow: FlowId) {
         let place = self.starts.partition_point(|start| *start > (at, flow));
         debug_assert_eq!(self.starts.get(place), Some(&(at, flow)));
@@ -107,7 +108,7 @@ impl Host {
         self.next_start = Host::next_of(&self.starts);
         Some(flow)
     }
-    /// When the host must wake next, if a NIC has room again at `room`.
+    /// Returns when the host must wake next, if a NIC has room again at `room`.
     #[inline]
     pub fn next_wake(&self, room: Time) -> Time {
         self.next_start.min(self.io.timers.next_wake()).min(room)

@@ -3,7 +3,7 @@
 use base::{Fraction, LinkId, Rng, Streams};
 use fabric::net::Net;
 
-/// A link that loses packets. Each packet is lost by itself, when it would arrive.
+/// A link that loses packets. Losses are independent of each other and happen when the packet would arrive.
 #[derive(Debug)]
 pub struct Lossy {
     loss: Fraction,
@@ -11,7 +11,8 @@ pub struct Lossy {
     lost: u64,
 }
 
-/// By link; empty where no link loses packets. A link draws from a stream of its own, so the losses on one do not shift those on another.
+/// Returns the random losses of links, by link; empty if no link loses packets. Each link draws from its own
+/// random stream, so the losses on one link do not shift those on another link.
 pub fn lossy_links(net: &Net, streams: &mut Streams) -> Vec<Lossy> {
     if net.links().iter().all(|link| link.loss == Fraction::default()) {
         return Vec::new();
@@ -21,7 +22,7 @@ pub fn lossy_links(net: &Net, streams: &mut Streams) -> Vec<Lossy> {
 }
 
 impl Lossy {
-    /// Whether the packet that arrives now is lost.
+    /// Draws whether the packet that arrives now is lost.
     pub fn loses(&mut self) -> bool {
         let lost = self.rng.below(Fraction::ONE.ppb()) < self.loss.ppb();
         self.lost += u64::from(lost);
@@ -29,7 +30,7 @@ impl Lossy {
     }
 }
 
-/// Packets that a link has lost at random.
+/// Returns the number of packets that a link has lost at random.
 pub fn lost(lossy: &[Lossy], link: LinkId) -> u64 {
     lossy.get(link.index()).map_or(0, |lossy| lossy.lost)
 }

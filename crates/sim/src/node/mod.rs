@@ -1,4 +1,4 @@
-//! Nodes: hosts and switches with their ports, and what the engine's events do in them.
+//! Nodes: hosts and switches with their ports, and the handling of the engine's events.
 
 pub mod arrivals;
 pub mod drops;

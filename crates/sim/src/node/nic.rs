@@ -1,4 +1,4 @@
-//! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
+//! Hosts: how NICs pull packets from transports through policies, and when hosts wake.
 
 use crate::node::arrivals::Receiving;
 use crate::node::host::HostNic;
@@ -20,19 +20,19 @@ impl<P: Probe> World<P> {
         if self.special { self.poll_special(links, id) } else { self.poll_plain(links, id) }
     }
 
-    /// The same where hosts have no policies, NICs never hold packets back, and packets name no paths.
+    /// Polls a host of a world that is not [special](World::special).
     #[inline(never)]
     pub fn poll_plain(&mut self, links: &mut impl Links<Carried>, id: HostId) {
         let blocked = self.pull::<false>(links, id);
         if self.table.take_news() {
-            self.on_news(links, id);
+            self.on_host_events(links, id);
         }
         let host = &self.hosts[id.index()];
         let room = if blocked { host.nic.room_at() } else { Time::MAX };
         links.set_wake(self.first_host + id.0, host.next_wake(room));
     }
 
-    /// The same where hosts have policies or several NICs, NICs may hold packets back, or packets name paths.
+    /// Polls a host of a [special](World::special) world.
     #[cold]
     #[inline(never)]
     fn poll_special(&mut self, links: &mut impl Links<Carried>, id: HostId) {
@@ -46,7 +46,7 @@ impl<P: Probe> World<P> {
         }
         let blocked = self.pull::<true>(links, id);
         if self.table.take_news() {
-            self.on_news(links, id);
+            self.on_host_events(links, id);
         }
         let room = match (blocked, shaped) {
             (true, true) => self.room_of_nic(links, id, nic),
@@ -64,8 +64,8 @@ impl<P: Probe> World<P> {
         links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy).min(received));
     }
 
-    /// The NIC takes packets while it has room. Says whether it has none left. What only a special world has is looked at in such a one
-    /// alone.
+    /// Lets the NIC take packets while it has room. Returns whether it has none left. `SPECIAL` compiles the
+    /// work of special worlds in or out.
     #[inline(always)]
     fn pull<const SPECIAL: bool>(&mut self, links: &mut impl Links<Carried>, id: HostId) -> bool {
         let now = links.now();
@@ -104,9 +104,9 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A flow has finished, closed or been given up, or the host asks for other paths.
+    /// Called when a flow has finished, closed or been given up, or when the host asks for other paths.
     #[cold]
-    pub fn on_news(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+    pub fn on_host_events(&mut self, links: &mut impl Links<Carried>, id: HostId) {
         while let Some(HostEvent::Path(flow, path)) = self.hosts[id.index()].io.events.pop_front() {
             let back = self.flows[flow.index()].src != id;
             match path {
@@ -121,7 +121,7 @@ impl<P: Probe> World<P> {
             self.on_end(links, flow, at);
         }
         if self.share.is_some() {
-            // Nobody knows of all flows here.
+            // A part does not know all flows, so the caller decides whether the run ends.
             return links.stop();
         }
         if self.table.all_done() || self.last_finish && !self.table.any_open() {
@@ -130,7 +130,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Has the flows start that waited for a flow that has just ended.
+    /// Starts the flows that waited for a flow that has just ended.
     fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
         let now = links.now();
         if self.waiting.is_some() {
@@ -145,14 +145,14 @@ impl<P: Probe> World<P> {
         self.set_starts(links, starts);
     }
 
-    /// Notes what other parts are to hear.
+    /// Queues a flow change for the other parts.
     fn share_change(&mut self, change: FlowChange) {
         if let Some(share) = &mut self.share {
             share.changes.push(change);
         }
     }
 
-    /// Hears what has happened in another part.
+    /// Handles a flow change from another part.
     pub fn on_change(&mut self, links: &mut impl Links<Carried>, change: &FlowChange) {
         match change.kind {
             FlowChangeKind::Ended(at) => self.learn_end(links, change.flow, at, change.now),
@@ -160,7 +160,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Has flows start that waited for others.
+    /// Sets the starts of flows that waited for other flows.
     fn set_starts(&mut self, links: &mut impl Links<Carried>, starts: Vec<Start>) {
         for Start { flow, at, instead } in starts {
             let src = self.flows[flow.index()].src;
@@ -177,7 +177,8 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A flow starts, and others may wait for its end. If it waited itself, its start and its deadline are known only now.
+    /// Handles the start of a flow in a run with waiting flows. If the flow itself waited, its start and its
+    /// deadline are known only now.
     #[cold]
     pub fn start_waiting(&mut self, links: &mut impl Links<Carried>, id: FlowId) {
         self.share_change(FlowChange { flow: id, now: links.now(), kind: FlowChangeKind::Started });
@@ -194,33 +195,35 @@ impl<P: Probe> World<P> {
         self.set_starts(links, starts);
     }
 
-    /// When a NIC has room again that has just taken as many packets as it may, and whose discipline may hold them back.
+    /// Returns when a NIC without room has room again, if its queue discipline may hold packets back.
     pub fn room_of_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
         let paced = self.nic(id, nic).drained_at;
         let room = self.look_at_nic(links, id, nic);
         if room >= links.now() {
             return room;
         }
-        // Some packets do not wait, because the port or a dead link has lost them. The host sends at line rate all the same.
+        // Some packets do not wait, because the port dropped them or a dead link lost them. The host still
+        // sends at line rate.
         let nic = self.nic(id, nic);
         nic.drained_at = paced;
         nic.room_at()
     }
 
-    /// A NIC of a host.
+    /// Returns a NIC of a host.
     #[inline(always)]
     fn nic(&mut self, id: HostId, link: LinkId) -> &mut HostNic {
         self.hosts[id.index()].nic_mut(link).expect("a NIC of this host")
     }
 
-    /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
-    /// mark: that time itself, if no service must start before; otherwise the next start.
+    /// Computes the backlog of a NIC whose queue discipline may hold packets back. Returns a time before which
+    /// the backlog is above the low-water mark: exactly the time at which it reaches the mark if no other
+    /// transmission must start before, and otherwise at least the next start of a transmission.
     #[inline(always)]
     pub fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
         if links.waiting(nic) > 0 {
             return self.look_into_nic(links, id, nic);
         }
-        // A port that is idle may be that of a dead link, into which the host goes on sending at line rate.
+        // The link of an idle port may be dead. The host goes on sending into it at line rate.
         let free_at = links.free_at(nic);
         let nic = self.nic(id, nic);
         if free_at > links.now() {
@@ -229,7 +232,7 @@ impl<P: Probe> World<P> {
         nic.room_at()
     }
 
-    /// The same where packets wait.
+    /// Does the work of [`World::look_at_nic`] for a NIC at which packets wait.
     #[inline(never)]
     fn look_into_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
         let now = links.now();
@@ -244,13 +247,13 @@ impl<P: Probe> World<P> {
         if waiting > nic.low_water { nic.room_at().max(next_start) } else { nic.room_at() }
     }
 
-    /// A host takes in a packet that a port may have trimmed or returned, or that its policy sees first.
+    /// Passes a packet to a host's policy and transport. A port may have trimmed or returned the packet.
     #[cold]
     #[inline(never)]
     pub fn take_in(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
         let now = links.now();
         if packet.kind.is_refused() && !self.takes[usize::from(packet.kind == Kind::RETURNED)] {
-            // To this transport it is a loss like any other.
+            // For this transport a trimmed or returned packet is a loss.
         } else if self.policy_hosts.is_empty() {
             self.with_transport(now, id, |transport, cx| transport.on_packet(packet, cx));
         } else {
@@ -264,7 +267,7 @@ impl<P: Probe> World<P> {
         self.poll(links, id);
     }
 
-    /// Calls the policy of a host and its transport. Both hear what the other has to say.
+    /// Calls the policy of a host with its transport, and lets each handle the events of the other.
     #[inline(never)]
     pub fn with_policy<R>(
         &mut self,

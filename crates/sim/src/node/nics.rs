@@ -1,7 +1,8 @@
-//! Hosts with several NICs: which of them a packet leaves through, and when the transport is polled.
+//! Hosts with several NICs: the NIC that a packet leaves through, and when the transport is polled.
 //!
-//! A host has one transport and one policy, whatever the number of its NICs. The transport is polled while any NIC has room. The path of
-//! a packet decides on its NIC: it may wait at one NIC while another one is idle, as at hosts whose NICs have queues of their own.
+//! A host has one transport and one policy, whatever the number of its NICs. The transport is polled while
+//! any NIC has room. The path of a packet determines its NIC: the packet may wait at one NIC while another
+//! NIC is idle, as at hosts whose NICs have separate queues.
 
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -10,7 +11,7 @@ use engine::Links;
 use proto::{Packet, Transport};
 
 impl<P: Probe> World<P> {
-    /// Lets the NICs of a host with several pull packets, and sets the host's next wake-up.
+    /// Lets the NICs of a host with several NICs pull packets, and sets the host's next wake-up.
     #[cold]
     #[inline(never)]
     pub fn poll_several(&mut self, links: &mut impl Links<Carried>, id: HostId) {
@@ -22,19 +23,19 @@ impl<P: Probe> World<P> {
         }
         let blocked = self.pull_several(links, id);
         if self.table.take_news() {
-            self.on_news(links, id);
+            self.on_host_events(links, id);
         }
         let room = if blocked { nics.map(|nic| self.room_at(links, id, nic)).min() } else { None };
         self.set_wake(links, id, room.unwrap_or(Time::MAX));
     }
 
-    /// When a NIC without room has room again.
+    /// Returns when a NIC without room has room again.
     fn room_at(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
         let &mut nic = self.hosts[id.index()].nic_mut(nic).expect("a NIC of this host");
         if nic.shaped { self.room_of_nic(links, id, nic.link) } else { nic.room_at() }
     }
 
-    /// The NICs take packets while one of them has room. Returns whether none has room left.
+    /// Lets the NICs take packets while one of them has room. Returns whether none has room left.
     fn pull_several(&mut self, links: &mut impl Links<Carried>, id: HostId) -> bool {
         let now = links.now();
         loop {
@@ -63,8 +64,9 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Gives a packet its path. Returns the NIC that it leaves through: the first link of that path where paths are planned or named, and
-    /// otherwise what the router decides at the host. Without any path it is the first NIC.
+    /// Gives a packet its path and returns the NIC that it leaves through: the first link of a planned or named
+    /// path, and otherwise the link that the router chooses at the host. A packet without any path leaves
+    /// through the first NIC.
     fn nic_of(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) -> LinkId {
         self.routing.set_out(packet, id);
         let named = self.routing.set_out_again(packet, &self.flows);

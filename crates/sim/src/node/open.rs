@@ -1,4 +1,5 @@
-//! The flows that have started and not finished, with the bytes of each delivered since the last look.
+//! The flows that have started and not finished, and the bytes of each that were delivered since the last
+//! look.
 
 use base::{FlowId, Time};
 use proto::Flow;
@@ -8,28 +9,29 @@ use proto::Flow;
 pub struct OpenFlows {
     /// Each open flow with its bytes delivered by the last look.
     open: Vec<(FlowId, u64)>,
-    /// The number of flows that have been seen, of all flows.
+    /// How many of [`SeenFlow::flows`] have been looked at.
     started: usize,
-    /// The number of flows that have been seen, of those that waited.
+    /// How many of [`SeenFlow::started`] have been looked at.
     waited: usize,
 }
 
-/// What a look at a run shows.
+/// The flows of a run at the time of a look.
 #[derive(Clone, Copy)]
 pub struct SeenFlow<'a> {
     /// All flows, by id.
     pub flows: &'a [Flow],
-    /// Those that waited for others and have started, in the order of their starts.
+    /// The flows that waited for other flows and have started, in the order of their starts.
     pub started: &'a [FlowId],
     /// The present.
     pub now: Time,
 }
 
 impl OpenFlows {
-    /// Returns the bytes delivered since the last look, for each flow that was open then or has started since and before now. A finished
-    /// flow is returned once more. `progress` tells the bytes of a flow that were delivered, and whether it has finished.
+    /// Returns the bytes delivered since the last look, for each flow that was open at the last look or has
+    /// started since then and before now. A flow that has finished since the last look is returned a last
+    /// time. `progress` returns the delivered bytes of a flow, and whether it has finished.
     pub fn look(&mut self, seen: SeenFlow<'_>, progress: impl Fn(FlowId) -> (u64, bool)) -> Vec<(FlowId, u64)> {
-        // Flows that wait for others are in the same table, but do not start in its order.
+        // Flows that wait are in the same table, but do not start in its order.
         while let Some(flow) = seen.flows.get(self.started).filter(|flow| flow.wait.is_some() || flow.start < seen.now) {
             if flow.wait.is_none() {
                 self.open.push((flow.id, 0));

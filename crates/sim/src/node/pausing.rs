@@ -1,7 +1,7 @@
-//! Neighbours that pause each other: switches send orders, and ports hold packets back.
+//! Neighbours that pause each other: nodes send PAUSE frames, and paused ports hold packets back.
 //!
-//! An order that lets a neighbour go on is due at the very start of a transmission. Ports are served lazily, so while some neighbour pauses
-//! its switch wakes at the next start at any of its ports.
+//! A PAUSE frame that lets a neighbour go on is due exactly at the start of a transmission. Ports are served
+//! lazily, so a switch that pauses a neighbour wakes at the next start at any of its ports.
 
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -17,25 +17,26 @@ use fabric::router::Router;
 use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Kind, Packet};
 
-/// Where a packet is in the switch that it is about to leave by `link`.
+/// Returns where a packet counts in the buffer of the switch that it leaves by `link`.
 ///
-/// The last route byte of a packet is free while the packet is in a switch: it holds the port that the packet came in on.
+/// The last route byte of a packet is free while the packet is in a switch: it holds the port at which the
+/// packet arrived.
 pub fn place(net: &Net, port: &Port, link: LinkId, packet: &Packet) -> Place {
     let from = Some(packet.route[INGRESS]).filter(|byte| port.pausing.is_some() && *byte != ASK);
     Place { from, to: net.link(link).port.0 as u8, class: port.qdisc.class(packet) }
 }
 
-/// The route byte of a packet in a switch that says where the packet came in.
+/// The route byte of a packet that holds, in a switch, the port at which the packet arrived.
 const INGRESS: usize = ROUTE_HOPS - 1;
 
 impl<P: Probe> World<P> {
-    /// Notes in a packet on which port it came in.
+    /// Stores in a packet the port at which it arrived.
     pub fn note_ingress(&self, packet: &mut Packet) {
         let port = self.ingress.map(|link| self.routing.net.link(self.routing.net.link(link).reverse).port.0 as u8);
         packet.route[INGRESS] = port.unwrap_or(ASK);
     }
 
-    /// A packet that the buffer has admitted leaves the port of a switch, or is lost there.
+    /// Notifies the buffer that a packet which it admitted leaves the port of a switch, or is lost there.
     pub fn leaves(&mut self, link: LinkId, packet: &Packet) {
         let net = &*self.routing.net;
         let at = net.link(link).from;
@@ -46,7 +47,7 @@ impl<P: Probe> World<P> {
         self.buffers[at.index()].on_leave(packet, place(net, port, link, packet));
     }
 
-    /// A packet enters a port that may be held.
+    /// Enqueues a packet at a port that may be paused. Returns the packets and bytes that wait.
     #[inline(never)]
     pub fn enqueue_held(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
         let port = Self::port(&mut self.ports, link);
@@ -77,11 +78,11 @@ impl<P: Probe> World<P> {
         (backlog.packets, backlog.bytes)
     }
 
-    /// What is served next at a port that may be held.
+    /// Dequeues the next packet of a port that may be paused.
     #[inline(never)]
     pub fn dequeue_held(&mut self, link: LinkId, start: Time) -> &Packet {
         let port = Self::port(&mut self.ports, link);
-        self.served = *port.dequeue(start).expect("a packet waits that is not held back");
+        self.served = *port.dequeue(start).expect("a packet waits whose class is not paused");
         if self.served.kind == Kind::PAUSE {
             self.probe.on_start(link, start, &self.served);
             return &self.served;
@@ -105,7 +106,8 @@ impl<P: Probe> World<P> {
         &self.served
     }
 
-    /// An order has come in over `link`: the port of this end of the cable holds packets back, or no longer.
+    /// Handles a PAUSE frame that arrived over `link`: the port at this end of the cable is paused for a class,
+    /// or no longer.
     #[cold]
     pub fn on_order(&mut self, links: &mut impl Links<Carried>, link: LinkId, order: &Packet) {
         let net = &self.routing.net;
@@ -117,7 +119,7 @@ impl<P: Probe> World<P> {
         node.taken_bytes += u64::from(order.wire_len);
         links.alter(self, port, |world| {
             let pausing = Self::port(&mut world.ports, port).pausing.as_mut();
-            pausing.expect("every port can be held where neighbours pause each other").set(class, on, now);
+            pausing.expect("every port can be paused where neighbours pause each other").set(class, on, now);
         });
         match host {
             Some(host) => self.poll(links, host),
@@ -125,14 +127,15 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The link of a port has died: what its switch has told the far end is void.
+    /// Handles a link that has gone down: the PAUSE frames that its node has sent over it are void.
     pub fn on_dead_link(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
         let at = self.routing.net.link(link).from;
         self.buffers[at.index()].on_link_down(self.routing.net.link(link).port.0 as u8);
         self.settle_pauses(links, at);
     }
 
-    /// Sends the orders of a node, and has a switch look for the next ones. A host has some whenever it takes in a packet.
+    /// Sends the PAUSE frames of a node. A switch that pauses a neighbour then wakes at its next start of a
+    /// transmission; a host checks again whenever it takes in a packet.
     #[cold]
     pub fn settle_pauses(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
         let (first, now) = (self.routing.net.out_base(at), links.now());

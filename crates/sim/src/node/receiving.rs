@@ -1,4 +1,5 @@
-//! Hosts that take packets in one after the other: between the last link of a packet and its policy and transport.
+//! Hosts that take packets in one after the other: the step between the last link of a packet and the host's
+//! policy and transport.
 
 use crate::node::arrivals::Waits;
 use crate::node::world::{Carried, World};
@@ -12,7 +13,8 @@ use fabric::receiver::Receiver;
 use proto::Packet;
 
 impl<P: Probe> World<P> {
-    /// A packet has reached its host. The transport sees it now, or later.
+    /// Handles a packet that has reached its host. The transport sees the packet now, or later if the host
+    /// has a receiver.
     #[cold]
     #[inline(never)]
     pub fn receive(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
@@ -23,7 +25,7 @@ impl<P: Probe> World<P> {
         let place = self.ingress.map(|link| self.place_at_host(link, packet));
         let none = Backlog::default();
         let fits = place.is_none_or(|place| self.buffers[node.index()].admits(packet, place, none, none));
-        let receiving = self.receivers[id.index()].as_mut().expect("it has one");
+        let receiving = self.receivers[id.index()].as_mut().expect("this host has a receiver");
         let at = if fits { receiving.machine.admit(packet, now) } else { None };
         if let Some(at) = at {
             receiving.waiting.push_back(Waits { at, place, packet: *packet });
@@ -40,7 +42,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A host takes in the packets that are due.
+    /// Takes in the packets of a host that are due.
     #[cold]
     #[inline(never)]
     pub fn take_due(&mut self, links: &mut impl Links<Carried>, id: HostId) {
@@ -58,7 +60,8 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Where a packet counts that `link` has brought to its host: its class is that of the port that has sent it.
+    /// Returns where a packet counts in the buffer of a host at which it arrived over `link`. Its class is that
+    /// of the port that sent it.
     fn place_at_host(&self, link: LinkId, packet: &Packet) -> Place {
         let net = &self.routing.net;
         let port = net.link(net.link(link).reverse).port.0 as u8;

@@ -1,4 +1,4 @@
-//! What a part knows of being one of several.
+//! The share of a part in a run of several parts.
 
 use base::{Dur, FlowId, HostId, NodeId, Time};
 use fabric::net::Net;
@@ -6,53 +6,53 @@ use proto::Flow;
 use proto::host::FlowTable;
 use std::sync::Arc;
 
-/// A part among others.
+/// The share of a part in a run of several parts.
 pub struct PartShare {
     /// By node: its part.
     owners: Arc<[u8]>,
     part: u8,
-    /// The longest time for which parts run without each other.
+    /// The longest time for which parts run independently.
     window: Dur,
-    /// Flows that end here, the last to start first.
+    /// Flows that end in this part, in descending order of their starts.
     flows: Vec<FlowId>,
-    /// The place of the one that was found open last.
+    /// The index in `flows` of the flow that was last found to stay open.
     open: usize,
-    /// How often not to look again, since none was found.
+    /// How many more calls skip the search for a flow that stays open, since the last search found none.
     rest: u32,
-    /// More than a host can receive in a window.
+    /// More bytes than a host can receive in a window.
     slack: u64,
-    /// What other parts are to hear, oldest first.
+    /// Flow changes for the other parts, oldest first.
     pub changes: Vec<FlowChange>,
 }
 
-/// What a part tells the others of a flow, for those that wait for it.
+/// A start or an end of a flow, which a part reports to the other parts for flows that wait.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowChange {
     /// The flow.
     pub flow: FlowId,
-    /// When.
+    /// Time of the change.
     pub now: Time,
-    /// What.
+    /// Start or end.
     pub kind: FlowChangeKind,
 }
 
-/// What has happened to a flow.
+/// The kind of a flow change.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowChangeKind {
-    /// It has started.
+    /// The flow has started.
     Started,
-    /// It has ended at this host.
+    /// The flow has ended at this host, which is its receiver or its sender.
     Ended(HostId),
 }
 
-/// Windows before another look for a flow that stays open, after a look in vain.
+/// Windows without a search for a flow that stays open, after a search that found none.
 const REST: u32 = 50;
 
 impl PartShare {
-    /// The part with this number among those that own nodes by `owners` and run for a `window` without each other, of a run of these flows
-    /// with packets of `mtu` bytes.
+    /// Creates the share of part number `part`. `owners` has the part of each node, parts run independently for
+    /// a `window`, and packets have at most `mtu` bytes.
     pub fn new((owners, window): (Arc<[u8]>, Dur), part: usize, net: &Net, flows: &[Flow], mtu: u64) -> PartShare {
-        // Both directions of a cable have one rate.
+        // Both directions of a cable have the same rate.
         let received = |flow: &Flow| net.host_rate(flow.dst).bytes_in(window);
         let slack = flows.iter().map(received).max().unwrap_or(0) + 2 * mtu;
         let mut own: Vec<&Flow> =
@@ -61,12 +61,13 @@ impl PartShare {
         let flows = own.into_iter().map(|flow| flow.id).collect();
         PartShare { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, changes: Vec::new() }
     }
-    /// Whether a node is of this part.
+    /// Returns whether this part owns a node.
     pub fn owns(&self, node: NodeId) -> bool {
         self.owners[node.index()] == self.part
     }
-    /// A time until which some flow that ends here is open, at least if the next window is done by then: such a flow has not started, or lacks more
-    /// bytes than can come in a window and has no deadline for which it might be given up.
+    /// Returns a time until which some flow that ends in this part is sure to be open; it need not hold beyond
+    /// the next window. Such a flow has not started yet, or misses more bytes than can arrive in a window and
+    /// has no deadline for which it may be given up.
     pub fn open_until(&mut self, flows: &[Flow], table: &FlowTable, now: Time) -> Time {
         let until = |id: FlowId| {
             let (flow, record) = (&flows[id.index()], table.get(id));

@@ -1,10 +1,12 @@
-//! Flows that wait: such a flow starts a delay after other flows have ended.
+//! Flows that wait: a waiting flow starts a delay after other flows have ended.
 //!
-//! A flow ends at its receiver, with the last byte, or at its sender, which gives the flow up. The source of a waiting flow learns of the
-//! end after the waiting flow's delay. If the end is at another host, it learns of it no sooner than a bare header would arrive over an idle
-//! network. The waiting flow starts when its source has learned of all the ends.
+//! A flow ends at its receiver, with the last byte, or at its sender, if the sender gives the flow up. The
+//! source of a waiting flow learns of the end after the waiting flow's delay. If the end is at another host,
+//! the source learns of it no sooner than a bare header would arrive over an idle network. The waiting flow
+//! starts when its source has learned of all ends.
 //!
-//! Where the waiting flow gives up on others, a flow that has not ended by then counts as ended at its receiver.
+//! If a waiting flow gives up on other flows after some time, a flow that has not ended by then counts as
+//! ended at its receiver.
 
 use base::{Dur, FlowId, HostId, Time};
 use proto::Flow;
@@ -15,7 +17,7 @@ use std::mem::replace;
 pub struct WaitingFlows {
     /// By flow: the flows that wait for its end.
     next: Vec<Vec<Next>>,
-    /// By flow: what is known of its start.
+    /// By flow: the state of its start.
     turns: Vec<Turn>,
 }
 
@@ -23,40 +25,42 @@ pub struct WaitingFlows {
 #[derive(Clone)]
 struct Next {
     flow: FlowId,
-    /// The place of the other flow among those that this one waits for.
+    /// The index of the other flow in the list of flows that this flow waits for.
     place: u32,
     /// The delay to the start from an end at the other flow's receiver, and from an end at the other flow's sender.
     delay: [Dur; 2],
 }
 
-/// What is known of the start of a flow that waits.
+/// The state of the start of a flow that waits.
 #[derive(Clone, Default)]
 struct Turn {
-    /// The time after which the flow gives up on another that has started.
+    /// How long after the start of another flow this flow stops waiting for it.
     give_up_after: Option<Dur>,
-    /// The flow starts no sooner.
+    /// The earliest start.
     not_before: Time,
-    /// The number of others of which no latest start follows yet.
+    /// The number of other flows that do not bound the start yet.
     missing: u32,
-    /// By other flow: the start that it allows at the latest. Empty before the first is known, and after the flow has started.
+    /// By other flow: the time from which it no longer delays the start. Empty before the first of these times
+    /// is known, and after the flow has started.
     latest: Vec<Time>,
-    /// The start, once nothing is missing. It only moves forward.
+    /// The start, once nothing is missing. It can only become earlier.
     start: Option<Time>,
 }
 
-/// When a flow that waits starts.
+/// The start of a flow that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The flow.
     pub flow: FlowId,
-    /// When it starts, unless another end brings that forward.
+    /// When the flow starts, unless another end moves the start to an earlier time.
     pub at: Time,
     /// The start that this one replaces.
     pub instead: Option<Time>,
 }
 
 impl WaitingFlows {
-    /// The state before a run of `flows`; `None` if no flow waits. `latency` is that of a bare header between two hosts.
+    /// Creates the state before a run of `flows`; `None` if no flow waits. `latency` is the latency of a bare
+    /// header between two hosts.
     pub fn new(flows: &[Flow], latency: impl Fn(HostId, HostId) -> Dur) -> Option<WaitingFlows> {
         if flows.iter().all(|flow| flow.wait.is_none()) {
             return None;
@@ -77,19 +81,22 @@ impl WaitingFlows {
         Some(WaitingFlows { next, turns })
     }
 
-    /// `flow` started at `now`. Returns the flows that now have a start, since they give up on this one.
+    /// Handles the start of `flow` at `now`. Returns the flows that now have a start, since they give up on
+    /// `flow` after some time.
     pub fn on_start(&mut self, flow: &Flow, now: Time) -> Vec<Start> {
         self.turns[flow.id.index()].latest = Vec::new();
         let given_up = |turn: &Turn, next: &Next| Some(now.after(turn.give_up_after?).after(next.delay[0]));
         self.learn(flow.id, given_up)
     }
 
-    /// `flow` ended at `now` at the host `at`. Returns the flows that have a start now, or an earlier one.
+    /// Handles the end of `flow` at `now` at the host `at`. Returns the flows that now have a start, or an
+    /// earlier start than before.
     pub fn on_end(&mut self, flow: &Flow, at: HostId, now: Time) -> Vec<Start> {
         self.learn(flow.id, |_, next| Some(now.after(next.delay[usize::from(at != flow.dst)])))
     }
 
-    /// Notes by what time each flow that waits for `flow` may start at the latest, as far as `flow` goes.
+    /// Stores for each flow that waits for `flow` the time from which `flow` no longer delays its start, and
+    /// returns the starts that change.
     fn learn(&mut self, flow: FlowId, allows: impl Fn(&Turn, &Next) -> Option<Time>) -> Vec<Start> {
         let mut starts = Vec::new();
         for next in &self.next[flow.index()] {
@@ -97,14 +104,14 @@ impl WaitingFlows {
             let Some(at) = allows(turn, next) else { continue };
             if turn.latest.is_empty() {
                 if turn.missing == 0 {
-                    continue; // It has started.
+                    continue; // The waiting flow has started.
                 }
                 turn.latest = vec![Time::MAX; turn.missing as usize];
             }
             let latest = &mut turn.latest[next.place as usize];
             let before = replace(latest, at.min(*latest));
             turn.missing -= u32::from(before == Time::MAX);
-            // An end moves the start only if nothing else holds it back.
+            // The end changes the start only if no other flow delays it as long.
             if turn.missing > 0 || turn.start.is_some_and(|start| before < start) {
                 continue;
             }
@@ -136,7 +143,8 @@ mod tests {
     #[test]
     fn a_flow_starts_with_the_last_end_it_waits_for() {
         let us = Dur::from_us;
-        // Requests from hosts 0 and 2 to host 1. The answer of host 1 waits for both. The flow of host 3 waits for an end at host 1.
+        // Requests from hosts 0 and 2 to host 1. The answer of host 1 waits for both requests. The flow of
+        // host 3 waits for an end at host 1.
         let flows = [
             flow(0, [0, 1], &[], Dur::ZERO),
             flow(1, [2, 1], &[], Dur::ZERO),
@@ -159,7 +167,8 @@ mod tests {
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
         assert_eq!(waiting.on_end(&flows[0], HostId(0), at(50)), [new(1, at(55)), new(2, at(70))]);
     }
-    /// Two answers to host 9, and one that waits for both, 5 us after them, and gives up on each 100 us after its start.
+    /// Two answers to host 9, and a flow that waits for both, starts 5 us after them, and gives up on each
+    /// answer 100 us after its start.
     fn two_answers() -> (Vec<Flow>, WaitingFlows) {
         let mut flows =
             vec![flow(0, [0, 9], &[], Dur::ZERO), flow(1, [1, 9], &[], Dur::ZERO), flow(2, [0, 9], &[0, 1], Dur::from_us(5))];
@@ -169,17 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_starts_without_an_end_and_earlier_with_one() {
+    fn a_flow_that_gives_up_starts_without_an_end_and_earlier_with_an_end() {
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
         let (flows, mut waiting) = two_answers();
         assert_eq!(waiting.on_start(&flows[0], at(10)), []);
         assert_eq!(waiting.on_start(&flows[1], at(20)), [new(2, at(125))]);
-        // The end of the first leaves the start where it is: the other one still holds it back.
+        // The end of the first answer does not change the start: the second answer still delays it.
         assert_eq!(waiting.on_end(&flows[0], HostId(9), at(30)), []);
         let earlier = Start { flow: FlowId(2), at: at(65), instead: Some(at(125)) };
         assert_eq!(waiting.on_end(&flows[1], HostId(9), at(60)), [earlier]);
 
-        // Only the first ends: the start falls to 100 us after that of the second. What ends later changes nothing.
+        // Only the first answer ends: the flow now starts 5 us after giving up on the second answer, which
+        // started at 20 us. Later ends change nothing.
         let (flows, mut waiting) = two_answers();
         waiting.on_start(&flows[1], at(20));
         assert_eq!(waiting.on_start(&flows[0], at(50)), [new(2, at(155))]);

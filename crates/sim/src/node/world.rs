@@ -1,4 +1,4 @@
-//! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
+//! The world on which the engine's events act: hosts, switches and ports, and the packets between them.
 
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
@@ -21,36 +21,37 @@ use proto::policy_host::PolicyHost;
 use proto::{Flow, Kind, Packet, Transport};
 use std::sync::Arc;
 
-/// What links carry.
+/// The type of packets on links.
 pub type Carried = Packet;
 
-/// Packets and bytes that hosts sent and received, counted apart from the links so that the audit compares two counts.
+/// Packets and bytes that hosts sent and received. They are counted separately from the links, so that the
+/// audit can compare two counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficCounts {
-    /// Handed to NICs.
+    /// Packets handed to NICs.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the packets handed to NICs.
     pub sent_bytes: u64,
-    /// Received by hosts.
+    /// Packets received by hosts.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes of the packets received by hosts.
     pub received_bytes: u64,
-    /// Dropped at ports.
+    /// Packets dropped at ports.
     pub dropped: u64,
-    /// Their bytes.
+    /// Bytes of the packets dropped at ports.
     pub dropped_bytes: u64,
-    /// Bytes cut off packets at ports.
+    /// Bytes that ports cut off packets.
     pub trimmed_bytes: u64,
-    /// Lost on links, or for want of any path.
+    /// Packets lost on links, or because no path was left.
     pub lost: u64,
-    /// Their bytes.
+    /// Bytes of the lost packets.
     pub lost_bytes: u64,
-    /// Packets of the router's own among those lost.
+    /// Lost packets that routers made, and lost PAUSE frames.
     pub lost_own: u64,
 }
 
 impl TrafficCounts {
-    /// Both together.
+    /// Returns the sum of two counts.
     pub fn plus(self, other: TrafficCounts) -> TrafficCounts {
         TrafficCounts {
             sent: self.sent + other.sent,
@@ -67,102 +68,105 @@ impl TrafficCounts {
     }
 }
 
-/// Packets and bytes that a node made, took or lost by itself.
+/// Packets and bytes that a node made, consumed or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
-    /// Packets that the switch made.
+    /// Packets that the node made: those of the router at a switch, and PAUSE frames.
     pub made: u64,
-    /// Their bytes.
+    /// Bytes of the packets made.
     pub made_bytes: u64,
-    /// Packets that ended at the switch.
+    /// Packets that ended at the node: those of the router at a switch, and PAUSE frames.
     pub taken: u64,
-    /// Their bytes.
+    /// Bytes of the packets that ended at the node.
     pub taken_bytes: u64,
-    /// Packets that were at the switch and had no next hop.
+    /// Packets at the switch that had no next hop.
     pub no_route: u64,
 }
 
-/// Everything that events act on.
+/// The state on which events act.
 pub struct World<P> {
     /// All flows, by id.
     pub flows: Vec<Flow>,
-    /// Which way their packets go.
+    /// The paths of packets.
     pub routing: Routing,
-    /// What happened to each flow.
+    /// The records of all flows.
     pub table: FlowTable,
     /// All hosts, by id.
     pub hosts: Vec<Host>,
-    /// The policies of hosts, by host; empty where the system has none.
+    /// The policies of hosts, by host; empty if the system has no policy.
     pub policy_hosts: Vec<PolicyHost>,
-    /// By host, what packets that have come wait for; empty where the system has none.
+    /// The receivers of hosts, by host; empty if the system has no receiver.
     pub receivers: Vec<Option<Receiving>>,
-    /// By link; `None` where the engine's queue does.
+    /// The ports, by link; `None` where the engine serves a first-in first-out queue.
     pub ports: Vec<Option<Box<Port>>>,
-    /// By node: what the ports of a switch share; empty if they share nothing.
+    /// The buffers that the ports of a switch share, by node; empty if the system has no buffer.
     pub buffers: Vec<AnyBuffer>,
-    /// By link: the other direction of its cable, whose port hears of what comes in over this one; empty where none needs to.
+    /// By link: the other direction of its cable. The agent of that port sees the packets that arrive over
+    /// this link. Empty if no agent needs them.
     pub reverse: Vec<LinkId>,
-    /// By link: what it loses at random; empty where no link loses packets.
+    /// The random losses of links, by link; empty if no link loses packets.
     pub lossy: Vec<Lossy>,
-    /// Packets are inspected when they arrive: links lose some at random, or ports hear of them.
+    /// Whether packets are inspected when they arrive, since links lose some at random, agents see them, or
+    /// neighbours pause each other.
     pub inspects: bool,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
-    /// Counts.
+    /// Counts of packets that hosts sent and received, and of lost packets.
     pub traffic: TrafficCounts,
     /// Packets that the queue of each port dropped, by link.
     pub drops: Vec<Drops>,
-    /// What watches.
+    /// The probe that watches the run.
     pub probe: P,
-    /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
+    /// By link: whether the nodes at its ends know that it is down; empty if no link ever goes down.
     pub known_down: Vec<bool>,
-    /// What nodes made, took or lost by themselves, by node.
+    /// Packets that nodes made, consumed or lost, by node.
     pub nodes: Vec<NodeCounts>,
-    /// The switches that have timers, in the order of their nodes, which is that of their wakers. Hosts follow.
+    /// The switches that have timers, in the order of their nodes, which is the order of their wakers. The
+    /// wakers of hosts follow.
     pub switches: Vec<NodeId>,
     /// The waker of the first host.
     pub first_host: u32,
-    /// Hosts have policies, receivers or several NICs, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
-    /// packet.
+    /// Whether hosts have policies, receivers or several NICs, NICs may hold packets back, packets name
+    /// paths, routers make packets, or a port has trimmed or returned a packet.
     pub special: bool,
-    /// Neighbours may pause each other.
+    /// Whether neighbours may pause each other.
     pub pausing: bool,
-    /// The link that has brought the packet in hand; kept where neighbours pause each other.
+    /// The link over which the packet being handled arrived; set only if neighbours may pause each other.
     pub ingress: Option<LinkId>,
-    /// By node: when a packet may start next at a switch for which a neighbour pauses.
+    /// By node: when a packet may start next at a switch that pauses a neighbour.
     pub next_start: Vec<Time>,
-    /// The packet that such a port has just given.
+    /// The packet that a port which may be paused has just dequeued.
     pub served: Packet,
-    /// What the port has refused that takes in a packet just now.
+    /// The packets that a port refuses while it takes in a packet.
     pub refused: Refused,
-    /// The transport takes trimmed packets, and returned ones.
+    /// Whether the transport takes trimmed packets, and whether it takes returned packets.
     pub takes: [bool; 2],
-    /// What became of paths that were named, for the controller.
+    /// Paths set by hosts or the controller that died or came back, for the controller.
     pub path_changes: Vec<PathChange>,
-    /// Flows that wait for others, if there are any.
+    /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
-    /// The flows of these that have started, in the order of their starts.
+    /// The flows that waited for other flows and have started, in the order of their starts.
     pub started: Vec<FlowId>,
-    /// The run is to be told, once, when no flow is open any more.
+    /// Whether the run must stop, once, when no flow is open any more.
     pub last_finish: bool,
-    /// Of a part among others.
+    /// The share of this part in a run of several parts.
     pub share: Option<PartShare>,
 }
 
 impl<P: Probe> World<P> {
-    /// Whether a node is of this part.
+    /// Returns whether this part owns a node.
     pub fn owns(&self, node: NodeId) -> bool {
         self.share.as_ref().is_none_or(|share| share.owns(node))
     }
-    /// See [`PartShare::open_until`].
+    /// Returns [`PartShare::open_until`]; `Time::MAX` in a run of one part.
     pub fn open_until(&mut self, now: Time) -> Time {
         self.share.as_mut().map_or(Time::MAX, |share| share.open_until(&self.flows, &self.table, now))
     }
 
-    /// The port of a link that is not first in, first out.
+    /// Returns the port of a link whose queue is not served by the engine.
     #[inline(always)]
     pub fn port(ports: &mut [Option<Box<Port>>], link: LinkId) -> &mut Port {
-        ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline")
+        ports[link.index()].as_mut().expect("a port that the engine does not serve has a queue discipline")
     }
 
     #[cold]
@@ -184,22 +188,23 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Tells the port at the end of `link` what comes in over its cable. Service first at ties, as for every reader of a port.
-    pub fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
+    /// Shows a packet that arrives over the cable of `link` to the agent of the port at `link`. Services that
+    /// are due at the same time come first, as for every reader of a port.
+    pub fn on_return(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
         let now = links.now();
         links.catch_up(self, link, now);
         let port = Self::port(&mut self.ports, link);
-        let agent = port.agent.as_mut().expect("where answers are heard every port has an agent");
+        let agent = port.agent.as_mut().expect("every port has an agent where agents see returning packets");
         agent.on_return(packet, &mut PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state });
     }
 
-    /// A packet is lost on a link, or after crossing `link` for want of any path.
+    /// Counts a packet that is lost on `link`, or after crossing `link` because no path is left.
     #[cold]
     pub fn lose(&mut self, link: LinkId, now: Time, packet: &Packet) {
         self.probe.on_drop(link, now, packet);
         self.traffic.lost += 1;
         self.traffic.lost_bytes += u64::from(packet.wire_len);
-        // What a router sends belongs to no flow's counts.
+        // Packets of routers do not count in the records of flows.
         if self.routing.is_own(packet) || packet.kind == Kind::PAUSE {
             self.traffic.lost_own += 1;
         } else {
@@ -208,20 +213,22 @@ impl<P: Probe> World<P> {
         packet.free(&mut self.ext);
     }
 
-    /// A packet at a switch, which `link` brought or whose first link it is, has no next hop.
+    /// Counts a packet that has no next hop at a switch. It arrived over `link`, or was made at the switch and
+    /// would leave by `link`.
     #[cold]
     pub fn lose_at(&mut self, at: NodeId, link: LinkId, now: Time, packet: &Packet) {
         self.nodes[at.index()].no_route += 1;
         self.lose(link, now, packet);
     }
 
-    /// Has the packets of a flow, there or back, take the path with this index from now on; `None`: the router's.
+    /// Sets the path of a flow's packets in one direction from now on, by index; `None` for the router's path.
     pub fn set_path(&mut self, flow: FlowId, back: bool, path: Option<u16>) {
         self.special = true;
         self.routing.set(&self.flows[flow.index()], back, path);
     }
 
-    /// The routes have changed. The senders of flows hear what became of the paths that were named.
+    /// Sets new routes. The senders of flows are notified of paths that they named and that died or came
+    /// back.
     #[cold]
     pub fn reroute(&mut self, links: &mut impl Links<Carried>, routes: &Arc<Routes>, is_done: impl Fn(FlowId) -> bool) {
         for change in self.routing.reroute(Arc::clone(routes), &self.flows, is_done) {

@@ -1,30 +1,33 @@
-//! Where threads wait for each other.
+//! A barrier, at which threads wait for each other.
 
 use super::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// A barrier that is passed by all of its threads together, as often as they like. A thread spins for a short time and then sleeps: one that spun
-/// on would keep from its core what it waits for, if cores are few.
+/// A barrier that all of its threads pass together, any number of times. A waiting thread spins for a
+/// short time and then sleeps: if it went on spinning and there were fewer cores than threads, it could
+/// occupy the core that the other threads need.
 #[repr(align(128))]
 pub struct Barrier {
     threads: u32,
     arrived: AtomicU32,
-    /// How often all have passed; [`BROKEN`] once a thread has failed and will not come. Changes under the lock of `asleep`.
+    /// How often all threads have passed; [`BROKEN`] once a thread has failed and will not arrive. It
+    /// changes only under the lock of `asleep`.
     passed: AtomicU32,
-    /// Threads that sleep.
+    /// Number of threads that sleep.
     asleep: Mutex<u32>,
     wake: Condvar,
 }
 
-/// No count of passes.
+/// The value of `passed` of a broken barrier; never a count of passes.
 const BROKEN: u32 = u32::MAX;
 
 impl Barrier {
-    /// A barrier for so many threads.
+    /// Creates a barrier for `threads` threads.
     pub fn new(threads: u32) -> Barrier {
         let zero = || AtomicU32::new(0);
         Barrier { threads, arrived: zero(), passed: zero(), asleep: Mutex::new(0), wake: Condvar::new() }
     }
-    /// Waits for all threads. All that any of them wrote before, all may read afterwards. `None`: another has failed.
+    /// Waits for all threads. Afterwards each thread sees everything that any thread wrote before. Returns
+    /// `None` if another thread has failed.
     pub fn wait(&self) -> Option<()> {
         let passed = self.passed.load(Ordering::Acquire);
         if passed == BROKEN {
@@ -41,17 +44,17 @@ impl Barrier {
             }
             spin_loop();
         }
-        let mut asleep = self.asleep.lock().expect("nobody panics with this lock");
+        let mut asleep = self.asleep.lock().expect("no thread panics while it holds this lock");
         while self.passed.load(Ordering::Acquire) == passed {
             *asleep += 1;
-            asleep = self.wake.wait(asleep).expect("nobody panics with this lock");
+            asleep = self.wake.wait(asleep).expect("no thread panics while it holds this lock");
             *asleep -= 1;
         }
         (self.passed.load(Ordering::Acquire) != BROKEN).then_some(())
     }
-    /// Lets all go on. `None`: one has failed.
+    /// Lets all threads go on. Returns `None` if a thread has failed.
     fn pass(&self, passed: u32) -> Option<()> {
-        let asleep = self.asleep.lock().expect("nobody panics with this lock");
+        let asleep = self.asleep.lock().expect("no thread panics while it holds this lock");
         let broken = self.passed.load(Ordering::Relaxed) == BROKEN;
         if !broken {
             self.passed.store(passed, Ordering::Release);
@@ -61,7 +64,7 @@ impl Barrier {
         }
         (!broken).then_some(())
     }
-    /// Does what a thread does. If it panics, the others do not wait for it.
+    /// Runs the work of a thread. If it panics, the other threads do not wait for it.
     pub fn guard<R>(&self, act: impl FnOnce() -> R) -> R {
         let breaks = Breaks(self);
         let result = act();

@@ -38,12 +38,12 @@ impl Uncut {
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Uncut::Asked => None,
-            Uncut::NoPackets => {
-                Some("ideal schedules and the flow engine use one thread")
-            }
+            Uncut::NoPackets => Some("ideal schedules and the flow engine use one thread"),
             Uncut::Indivisible => Some("all hosts are at one switch"),
             Uncut::Small => Some("the network is too small, or has too few events at a time, for several threads to be faster"),
-            Uncut::Paths => Some("replies take the path of the data, so a host that changes the path of a flow changes both directions at once"),
+            Uncut::Paths => {
+                Some("replies take the path of the data, so a host that changes the path of a flow changes both directions at once")
+            }
             Uncut::Gives => Some("flows wait for other flows that may be given up, within the delay of a link or for a deadline"),
         }
     }

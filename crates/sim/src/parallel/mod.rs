@@ -1,4 +1,5 @@
-//! A run in parts: how a network is cut, each part on a thread of its own, and where they meet.
+//! A run in parts: the cut of the network, the threads that run the parts, and the exchange between
+//! them.
 
 mod barrier;
 pub mod cut;

@@ -1,11 +1,11 @@
-//! A part of a run: all of it, or what runs on a thread of its own.
+//! A part of a run: the whole run, or the share of it that runs on one thread.
 
 use crate::node::world::World;
 
 /// A part of a run.
 pub struct Part<E, P> {
-    /// Its events.
+    /// The engine, which has the events of the part.
     pub engine: E,
-    /// What they act on.
+    /// The world on which the events act.
     pub world: World<P>,
 }

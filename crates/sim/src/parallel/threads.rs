@@ -1,14 +1,16 @@
-//! One run on several threads: each part of the network on its own, in windows of time.
+//! One run on several threads: the parts of the network run independently in windows of time.
 //!
-//! No packet crosses from one part to another in less than the smallest delay of a link between them. So in a window no longer than that the
-//! parts need nothing of each other. Between two windows they hand over the packets that arrive in the next one, and skip the time in which
-//! nothing happens anywhere. Within a node events have one order in whatever part it is, nodes of different parts meet by packets only, and
-//! packets carry their arrival: so the results are those of one thread.
+//! No packet crosses from one part to another in less than the smallest delay of a link between parts. So
+//! in a window that is not longer than this delay the parts are independent. Between two windows they
+//! exchange the packets that arrive in the next window, and skip the time in which no part has events. The
+//! results are those of one thread: the order of the events of a node does not depend on the part that
+//! owns it, nodes of different parts affect each other by packets only, and packets carry their arrival
+//! times.
 
 use crate::node::share::FlowChange;
 use crate::node::world::Carried;
 use crate::parallel::cut::Cut;
-use crate::parallel::exchange::{Exchange, Slate, Turn};
+use crate::parallel::exchange::{Exchange, PartStatus, Turn};
 use crate::parallel::part::Part;
 use crate::parallel::sync::SPINS;
 use crate::probe::Probe;
@@ -23,23 +25,23 @@ use std::thread::JoinHandle;
 /// Why the parts stopped together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// No event is left before the given time, which is the present of all parts.
+    /// No event is left before the given time, which all parts have reached.
     Until,
-    /// So many events are done.
+    /// The budget of events is used up.
     Budget,
-    /// The last flow may be done before the next window ends.
+    /// The last flow may end before the next window ends, so events must be handled one by one.
     Careful,
 }
 
-/// What one part hands to another between two windows.
+/// The message from one part to another between two windows.
 #[derive(Default)]
 pub struct PartMessage {
     packets: Vec<(LinkId, Carried)>,
     /// The header blocks of these packets, in their order.
     blocks: Vec<Ext>,
-    /// What has happened to flows.
+    /// Starts and ends of flows.
     changes: Vec<FlowChange>,
-    /// The sender's world is [special](crate::node::world::World::special).
+    /// Whether the sending part's world is [special](crate::node::world::World::special).
     special: bool,
 }
 
@@ -49,37 +51,38 @@ impl PartMessage {
     }
 }
 
-/// Parts that run on one thread.
+/// The parts that run on one thread.
 type Crew<P> = Vec<Part<Engine<Carried>, P>>;
 
 /// How far parts are to run.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// At most until this.
+    /// The latest time.
     until: Time,
-    /// They stop after so many events in all.
+    /// The number of events of all parts after which they stop.
     most: u64,
 }
 
-/// The threads of a run. The one that asks runs the first parts; the others live as long as this.
+/// The threads of a run. The thread that calls [`Team::run`] runs the first parts; the other threads live
+/// as long as the team.
 pub struct Team<P> {
     cut: Arc<Cut>,
     exchange: Arc<Exchange<PartMessage>>,
-    /// Parts on each thread; fewer on the last.
+    /// Parts per thread; the last thread may have fewer.
     each: usize,
     workers: Vec<Worker<P>>,
 }
 
-/// A thread that runs parts when it is given some.
+/// A thread that runs the parts that it is given.
 struct Worker<P> {
-    /// `None` when there are no more.
+    /// `None` once the thread shall end.
     orders: Option<Sender<(Crew<P>, Bounds)>>,
     done: Receiver<(Crew<P>, Option<Stop>)>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<P: Probe + Send + 'static> Team<P> {
-    /// Threads for the parts of a cut, one part a thread at least.
+    /// Creates the threads for the parts of a cut. Each thread has at least one part.
     pub fn new(cut: &Arc<Cut>, threads: usize) -> Team<P> {
         let parts = cut.crossing.len();
         let each = parts.div_ceil(threads.max(1));
@@ -108,16 +111,16 @@ impl<P: Probe + Send + 'static> Worker<P> {
 
 impl<P> Worker<P> {
     fn give(&self, parts: Crew<P>, bounds: Bounds) {
-        // One that has failed is found when its parts are wanted back.
+        // A thread that has failed is detected when its parts are taken back.
         let _ = self.orders.as_ref().map(|orders| orders.send((parts, bounds)));
     }
-    /// The parts come back. If the thread has panicked, so does this one.
+    /// Takes the parts back. If the thread has panicked, the calling thread panics too.
     fn take_back(&mut self) -> Crew<P> {
         match receive(&self.done) {
             Ok((parts, _)) => parts,
             Err(RecvError) => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(panic)) => resume_unwind(panic),
-                _ => unreachable!("a thread goes on while it has orders"),
+                _ => unreachable!("a thread runs as long as it has orders"),
             },
         }
     }
@@ -127,13 +130,13 @@ impl<P> Drop for Worker<P> {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic, if any, has been told or is that of this thread.
+            // If the thread panicked, the panic was passed on already, or this thread is panicking itself.
             let _ = thread.join();
         }
     }
 }
 
-/// Receives from another thread, which most often needs no longer than a window.
+/// Receives from another thread. Polls first, since the wait is rarely longer than a window.
 fn receive<T>(from: &Receiver<T>) -> Result<T, RecvError> {
     for _ in 0..SPINS {
         match from.try_recv() {
@@ -146,7 +149,8 @@ fn receive<T>(from: &Receiver<T>) -> Result<T, RecvError> {
 }
 
 impl<P: Probe + Send + 'static> Team<P> {
-    /// Runs all parts from the present, which is the same for all, until `until` at most, or for about so many events.
+    /// Runs all parts from the present, which must be the same in all parts, until `until` at most, or for
+    /// about `budget` events.
     pub fn run(&mut self, parts: &mut Crew<P>, until: Time, budget: u64) -> Stop {
         let done: u64 = parts.iter().map(|part| part.engine.events()).sum();
         let bounds = Bounds { until, most: done.saturating_add(budget) };
@@ -158,14 +162,14 @@ impl<P: Probe + Send + 'static> Team<P> {
         for worker in &mut self.workers {
             parts.append(&mut worker.take_back());
         }
-        stop.expect("a thread that failed has been found")
+        stop.expect("the failure of another thread was passed on")
     }
 }
 
-/// The parts that run on one thread.
+/// The run of the parts of one thread, window by window.
 struct Windows<'a, P> {
     parts: &'a mut [Part<Engine<Carried>, P>],
-    /// The number of the first.
+    /// The number of the first part.
     first: usize,
     cut: &'a Cut,
     exchange: &'a Exchange<PartMessage>,
@@ -173,7 +177,7 @@ struct Windows<'a, P> {
 }
 
 impl<P: Probe> Windows<'_, P> {
-    /// Runs window after window. `None`: another thread has failed.
+    /// Runs window after window. Returns `None` if another thread has failed.
     fn run(&mut self) -> Option<Stop> {
         let exchange = self.exchange;
         exchange.guard(|| {
@@ -194,7 +198,8 @@ impl<P: Probe> Windows<'_, P> {
         })
     }
 
-    /// Hands over what arrives elsewhere in the next window, and tells when something happens next in a part.
+    /// Hands over the packets that arrive in other parts in the next window, and publishes the time of the
+    /// next event of a part.
     fn post(&mut self, turn: Turn, n: usize, out: &mut [PartMessage]) {
         let Part { engine, world } = &mut self.parts[n];
         let number = self.first + n;
@@ -219,14 +224,14 @@ impl<P: Probe> Windows<'_, P> {
             share.changes.clear();
         }
         let (next, open_until) = (next.min(engine.upcoming().at), world.open_until(engine.now()));
-        self.exchange.tell(turn, number, Slate { next: next.0, open_until: open_until.0, events: engine.events() });
+        self.exchange.publish(turn, number, PartStatus { next: next.0, open_until: open_until.0, events: engine.events() });
         for (to, own) in out.iter_mut().enumerate().filter(|(_, own)| !own.is_empty()) {
             own.special = world.special;
             self.exchange.leave(turn, [number, to], own);
         }
     }
 
-    /// Takes what other parts have handed to one.
+    /// Takes the messages of other parts to a part.
     fn collect(&mut self, turn: Turn, n: usize) {
         let Part { engine, world } = &mut self.parts[n];
         self.exchange.take(turn, self.first + n, |PartMessage { packets, blocks, changes, special }| {
@@ -240,14 +245,14 @@ impl<P: Probe> Windows<'_, P> {
         });
     }
 
-    /// Runs the next window, or says why there is none: all threads find the same.
+    /// Runs the next window, or returns why there is none. All threads come to the same result.
     fn run_window(&mut self, turn: Turn) -> Option<Stop> {
         let Bounds { until, most } = self.bounds;
         let (mut next, mut open_until, mut events) = (u64::MAX, 0, 0);
-        for slate in self.exchange.slates(turn) {
-            next = next.min(slate.next);
-            open_until = open_until.max(slate.open_until);
-            events += slate.events;
+        for status in self.exchange.statuses(turn) {
+            next = next.min(status.next);
+            open_until = open_until.max(status.open_until);
+            events += status.events;
         }
         let start = Time(next).max(self.parts[0].engine.now());
         let end = start.after(self.cut.window).min(until);
@@ -271,7 +276,8 @@ impl<P: Probe> Windows<'_, P> {
     }
 }
 
-/// Has each part take back what it has handed over and has not arrived: so it must be before a [step].
+/// Returns to each part the packets that it has handed over and that have not arrived. Must be called
+/// before a [step].
 pub fn recall<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut) {
     for from in 0..parts.len() {
         for &(link, to) in &cut.crossing[from] {
@@ -287,12 +293,12 @@ pub fn recall<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut) {
     }
 }
 
-/// When the next event of all parts is.
+/// Returns the time of the next event of all parts.
 pub fn next<P: Probe>(parts: &mut [Part<Engine<Carried>, P>]) -> Time {
     parts.iter_mut().map(|part| part.engine.upcoming().at).min().unwrap_or(Time::MAX)
 }
 
-/// Has all parts hear what a part has to tell.
+/// Passes the flow changes of one part to all other parts.
 fn spread<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], from: usize) {
     let changes = parts[from].world.share.as_mut().map_or(Vec::new(), |share| std::mem::take(&mut share.changes));
     for change in changes {
@@ -302,8 +308,8 @@ fn spread<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], from: usize) {
     }
 }
 
-/// Handles the one event that comes next of all parts. Says whether something has happened by which the run might stop. `None`: there is no event
-/// before `until`, which is now the present of all parts.
+/// Handles the next event of all parts. Returns whether the run may stop after this event; `None` if there
+/// is no event before `until`, which all parts have then reached.
 pub fn step<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut, until: Time) -> Option<bool> {
     let upcoming = parts.iter_mut().map(|part| part.engine.upcoming()).enumerate();
     let (at, next) = upcoming.min_by_key(|(_, next)| *next).expect("a run has parts");

@@ -1,7 +1,9 @@
-//! All of a run, while nothing runs: its parts, each an engine and a world, and who owns what.
+//! A whole run while no event is handled: its parts, each an engine and a world, and the owner of each
+//! node.
 //!
-//! A run has one part, or several that run on threads of their own ([`crate::parallel::threads`]). A part has the whole network by number and only what its
-//! nodes own is alive in it: their ports, hosts and switches, one end of each flow. Whoever acts on the whole network, or reads it, finds the
+//! A run has one part, or several parts that run on different threads ([`crate::parallel::threads`]). A
+//! part has state for the whole network, but uses only the state that its nodes own: their ports, hosts
+//! and switches, and one end of each flow. Code that acts on the whole network, or reads it, finds the
 //! owner here.
 
 use crate::node::lossy;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 
 /// All parts of a run.
 pub struct Whole<E, P> {
-    /// The parts.
+    /// The parts, by number.
     pub parts: Vec<Part<E, P>>,
     net: Arc<Net>,
     several: Option<Several<E, P>>,
@@ -33,11 +35,12 @@ pub struct Whole<E, P> {
 type Run<E, P> = fn(&mut Team<P>, &mut Vec<Part<E, P>>, Time, u64) -> Stop;
 type Step<E, P> = fn(&mut [Part<E, P>], &Cut, Time) -> Option<bool>;
 
-/// That there are several parts, and how they run together: the functions of [`crate::parallel::threads`], for engines that can be parts.
+/// The cut of a run in several parts, and the functions of [`crate::parallel::threads`] that run them.
+/// They are stored as pointers, since only some engines can run parts.
 struct Several<E, P> {
     cut: Arc<Cut>,
     team: Team<P>,
-    /// Global actions, which count as events.
+    /// Number of global actions, which count as events.
     actions: u64,
     run: Run<E, P>,
     step: Step<E, P>,
@@ -46,35 +49,35 @@ struct Several<E, P> {
 }
 
 impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
-    /// A run of one part.
+    /// Creates a run of one part.
     pub fn new(part: Part<E, P>) -> Whole<E, P> {
         Whole { net: Arc::clone(&part.world.routing.net), parts: vec![part], several: None }
     }
-    /// The present, between two events of every part.
+    /// Returns the present time, which all parts have reached.
     pub fn now(&self) -> Time {
         self.parts[0].engine.now()
     }
-    /// The network.
+    /// Returns the network.
     pub fn net(&self) -> &Arc<Net> {
         &self.net
     }
-    /// All links.
+    /// Returns all links.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<E, P> {
         (0..self.net.links().len() as u32).map(LinkId)
     }
     fn owner(&self, node: NodeId) -> usize {
         self.several.as_ref().map_or(0, |several| usize::from(several.cut.owners[node.index()]))
     }
-    /// The part that owns the port of a link.
+    /// Returns the part that owns the port of a link, for changes.
     pub fn at_port(&mut self, link: LinkId) -> &mut Part<E, P> {
         let owner = self.owner(self.net.link(link).from);
         &mut self.parts[owner]
     }
-    /// The part that owns the port of a link, to be read.
+    /// Returns the part that owns the port of a link.
     pub fn port(&self, link: LinkId) -> &Part<E, P> {
         &self.parts[self.owner(self.net.link(link).from)]
     }
-    /// Packets that a link has lost at random: its far end counts them.
+    /// Returns the packets that a link has lost at random, which its far end counts.
     pub fn lost_at_random(&self, link: LinkId) -> u64 {
         lossy::lost(&self.parts[self.owner(self.net.link(link).to)].world.lossy, link)
     }
@@ -82,21 +85,22 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         let (host, _) = self.flows()[flow.index()].ends(back);
         self.owner(self.net.hosts()[host.index()])
     }
-    /// The part of the host that sends a flow's packets: those from its source, or those back.
+    /// Returns the part of the host that sends a flow's packets of one direction: from its source, or
+    /// `back` to it.
     pub fn end(&self, flow: FlowId, back: bool) -> &Part<E, P> {
         &self.parts[self.owner_of_end(flow, back)]
     }
-    /// The same, to be changed.
+    /// Returns the part of [`Whole::end`], for changes.
     pub fn at_end(&mut self, flow: FlowId, back: bool) -> &mut Part<E, P> {
         let owner = self.owner_of_end(flow, back);
         &mut self.parts[owner]
     }
 
-    /// All flows, by id.
+    /// Returns all flows, by id.
     pub fn flows(&self) -> &[Flow] {
         &self.parts[0].world.flows
     }
-    /// What happened to a flow.
+    /// Returns the record of a flow: the sum of the records of all parts.
     pub fn record(&self, flow: FlowId) -> Cow<'_, FlowRecord> {
         let [first, others @ ..] = &*self.parts else { unreachable!("a run has parts") };
         let record = first.world.table.get(flow);
@@ -108,7 +112,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             }
         }
     }
-    /// The counters of a flow.
+    /// Returns the counters of a flow, summed over all parts.
     pub fn counts(&self, flow: FlowId) -> Vec<u64> {
         let mut sum = self.parts[0].world.table.counts(flow).to_vec();
         for part in &self.parts[1..] {
@@ -116,22 +120,22 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         }
         sum
     }
-    /// How many flows have finished.
+    /// Returns the number of flows that have finished.
     pub fn finished(&self) -> usize {
         self.parts.iter().map(|part| part.world.flows.len() - part.world.table.unfinished()).sum()
     }
-    /// Whether some flow has neither finished nor been given up.
+    /// Returns whether some flow has neither finished nor been given up.
     pub fn any_open(&self) -> bool {
         match &*self.parts {
             [one] => one.world.table.any_open(),
             parts => {
-                // A flow may have finished that its sender, in another part, gave up.
+                // A flow may count twice: it finished in one part, and its sender gave it up in another.
                 let given_up: usize = parts.iter().map(|part| part.world.table.hopeless()).sum();
                 self.finished() + given_up < self.flows().len() || self.flows().iter().any(|flow| self.is_open(flow.id))
             }
         }
     }
-    /// Whether every flow has finished, or was given up, and its sender's state is done.
+    /// Returns whether every flow has finished, or was given up, and its sender has closed.
     pub fn all_done(&self) -> bool {
         match &*self.parts {
             [one] => one.world.table.all_done(),
@@ -141,7 +145,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             }
         }
     }
-    /// Goes on until `end`, the next global action, or for `budget` events.
+    /// Runs until `end`, until the next global action, or for `budget` events.
     pub fn run(&mut self, action: Time, end: Time, budget: u64) -> Pause {
         if self.several.is_none() {
             let Part { engine, world } = &mut self.parts[0];
@@ -156,7 +160,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             pause => pause,
         }
     }
-    /// The same for several parts, without an action.
+    /// Runs several parts until `until`, or for `budget` events.
     fn run_parts(&mut self, until: Time, budget: u64) -> Pause {
         let last = self.events().saturating_add(budget);
         let mut windows = 16;
@@ -167,7 +171,8 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             };
             match run(team, parts, until, left) {
                 Stop::Careful => {
-                    // For some windows, and for more if that has just been so: towards the end no flow may be found that stays open.
+                    // Step for some windows, and for twice as many if this has just happened: towards the end
+                    // there may be no flow that is sure to stay open.
                     windows *= 2;
                     recall(parts, cut);
                     let limit = next(parts).after(Dur(cut.window.0.saturating_mul(windows))).min(until);
@@ -178,13 +183,13 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
                 }
                 stop => {
                     self.sort_started();
-                    assert!(!self.all_done(), "a flow that was to stay open has ended");
+                    assert!(!self.all_done(), "a flow ended that was expected to stay open");
                     return if stop == Stop::Until { Pause::End } else { Pause::Budget };
                 }
             }
         }
     }
-    /// Handles event after event of all parts. Says whether the run stops.
+    /// Handles the events of all parts one by one until `limit`. Returns whether the run stops.
     fn step_until(&mut self, limit: Time) -> bool {
         loop {
             let Whole { parts, several: Some(Several { cut, step, .. }), .. } = self else { unreachable!("several parts") };
@@ -195,12 +200,14 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             }
         }
     }
-    /// Puts the flows that waited and have started into the order of their starts: parts hear of each other's later.
+    /// Sorts the flows that waited and have started by their starts: a part learns later of starts in
+    /// other parts.
     fn sort_started(&mut self) {
         let World { flows, started, .. } = &mut self.parts[0].world;
         started.sort_by_key(|flow| (flows[flow.index()].start, flows[flow.index()].src));
     }
-    /// Whether the run is to stop, of several parts: all is done, or no flow is open any more and the run is to be told of that.
+    /// Returns whether a run of several parts stops: all flows are done, or no flow is open any more and
+    /// the run must stop at that time once.
     fn stops(&mut self) -> bool {
         let last_finish = self.parts[0].world.last_finish && !self.any_open();
         if last_finish {
@@ -208,35 +215,35 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         }
         last_finish || self.all_done()
     }
-    /// What has watched.
+    /// Returns the probe, joined from the probes of all parts.
     pub fn into_probe(self) -> P {
         let mut probes = self.parts.into_iter().map(|part| part.world.probe);
         let first = probes.next().expect("a run has parts");
         probes.fold(first, P::join)
     }
-    /// The bytes of a flow that were delivered, and whether it has finished.
+    /// Returns the delivered bytes of a flow, and whether it has finished.
     pub fn progress(&self, flow: FlowId) -> (u64, bool) {
         let record = self.end(flow, true).world.table.get(flow);
         (record.delivered_bytes, record.finish != Time::MAX)
     }
-    /// Whether a flow has neither finished nor been given up.
+    /// Returns whether a flow has neither finished nor been given up.
     pub fn is_open(&self, flow: FlowId) -> bool {
         !self.progress(flow).1 && !self.end(flow, false).world.table.get(flow).terminated
     }
-    /// Whether a flow has finished and its sender's state is done.
+    /// Returns whether a flow has finished and its sender has closed.
     pub fn is_done(&self, flow: FlowId) -> bool {
         self.progress(flow).1 && self.end(flow, false).world.table.get(flow).closed
     }
-    /// What a look at the open flows shows.
+    /// Returns the flows that have started, for [`OpenFlows::look`](crate::node::open::OpenFlows::look).
     pub fn seen(&self) -> SeenFlow<'_> {
         SeenFlow { flows: self.flows(), started: &self.parts[0].world.started, now: self.now() }
     }
-    /// What became of the paths that were named, since this was last asked.
+    /// Takes the paths set by hosts or the controller that died or came back since the last call.
     pub fn take_path_changes(&mut self) -> Vec<PathChange> {
         self.parts.iter_mut().flat_map(|part| std::mem::take(&mut part.world.path_changes)).collect()
     }
 
-    /// The routes have changed, and so has what nodes know of dead links.
+    /// Sets new routes, and the dead links that nodes know of.
     pub fn reroute(&mut self, routes: &Arc<Routes>, known_down: &[bool]) {
         let done: Vec<bool> = self.flows().iter().map(|flow| self.is_done(flow.id)).collect();
         for Part { engine, world } in &mut self.parts {
@@ -246,19 +253,19 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         }
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.parts.iter().map(|part| part.engine.events()).sum::<u64>() + self.several.as_ref().map_or(0, |several| several.actions)
     }
-    /// What hosts sent and received, and what was lost.
+    /// Returns the counts of packets that hosts sent and received, and of lost packets.
     pub fn traffic(&self) -> TrafficCounts {
         self.parts.iter().fold(TrafficCounts::default(), |sum, part| sum.plus(part.world.traffic))
     }
-    /// What nodes made, took or lost by themselves, by node.
+    /// Returns, by node, the counts of packets that the node made, consumed or lost.
     pub fn nodes(&self) -> Vec<NodeCounts> {
         (0..self.net.nodes().len()).map(|node| self.parts[self.owner(NodeId(node as u32))].world.nodes[node]).collect()
     }
-    /// Packets that switches and policies have made of their own, and their bytes.
+    /// Returns the packets that switches and policies have created, and their bytes.
     pub fn made(&self) -> (u64, u64) {
         let switches = self.nodes().into_iter().map(|node| (node.made, node.made_bytes));
         let policies = self.parts.iter().flat_map(|part| part.world.policy_hosts.iter().map(PolicyHost::made));
@@ -267,7 +274,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
 }
 
 impl<P: Probe + Send + 'static> Whole<Engine<Carried>, P> {
-    /// A run of the parts of a cut, by number, on so many threads.
+    /// Creates a run of the parts of a cut, by number, on `on` threads.
     pub fn of(parts: Vec<Part<Engine<Carried>, P>>, cut: &Arc<Cut>, on: usize) -> Whole<Engine<Carried>, P> {
         let several = Several {
             cut: Arc::clone(cut),

@@ -8,24 +8,26 @@ use proto::Packet;
 mod packets;
 pub use packets::{PacketTrace, Seen};
 
-/// Watches a run.
+/// A probe that watches a run.
 pub trait Probe: Sized {
-    /// Whether the probe must see every start of transmission at its time, so that no packet may be put on a wire ahead of its time.
+    /// Whether the probe must see every start of a transmission when it happens. Then the engine puts no
+    /// packet on a wire ahead of time.
     const WATCHES: bool = false;
-    /// The transmission of a packet on `link` starts. The call may come after calls for later events of other links.
+    /// Called when the transmission of a packet on `link` starts. Calls for later events of other links may
+    /// come first.
     #[inline(always)]
     fn on_start(&mut self, _link: LinkId, _start: Time, _packet: &Packet) {}
-    /// `link` goes down: transmissions on it end now, and planned later transmissions do not start.
+    /// Called when `link` goes down: its transmissions end now, and later transmissions do not start.
     #[inline(always)]
     fn on_link_down(&mut self, _link: LinkId, _now: Time) {}
-    /// What two probes of parts of one run have seen.
+    /// Joins the probes of two parts of one run.
     fn join(self, other: Self) -> Self;
-    /// A packet is dropped at the port of `link`, or lost on the link.
+    /// Called when a packet is dropped at the port of `link`, or lost on the link.
     #[inline(always)]
     fn on_drop(&mut self, _link: LinkId, _now: Time, _packet: &Packet) {}
 }
 
-/// Watches nothing.
+/// The probe that watches nothing.
 #[derive(Clone, Default)]
 pub struct Off;
 impl Probe for Off {

@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct Seen {
     /// Start of transmission, or the time of the drop.
     pub start: Time,
-    /// The first time that the link went down after the start; `Time::MAX` if it did not.
+    /// The first time after the start at which the link went down; `Time::MAX` if it did not.
     pub until: Time,
     /// The link.
     pub link: LinkId,
@@ -22,7 +22,7 @@ pub struct Seen {
     pub dropped: bool,
 }
 
-/// Keeps every transmission and drop, or those of a selection.
+/// A probe that keeps all transmissions and drops, or a selection of them.
 #[derive(Clone, Default)]
 pub struct PacketTrace {
     seen: Vec<Seen>,
@@ -35,9 +35,9 @@ enum Only {
     /// All of them.
     #[default]
     All,
-    /// Those of some flows, on some links, in one stretch of time.
+    /// Those of some flows, on some links, in one time interval.
     Within { flows: FlowSet, links: Option<BTreeSet<LinkId>>, time: Range<Time> },
-    /// Those of some flows, and by link those of all flows in some stretches of time.
+    /// Those of some flows, and by link those of all flows in some time intervals.
     Either { flows: BTreeSet<FlowId>, times: Vec<Vec<Range<Time>>> },
 }
 
@@ -79,13 +79,14 @@ impl Probe for PacketTrace {
 }
 
 impl PacketTrace {
-    /// Keeps what a scenario selects.
+    /// Creates a trace of the packets that a scenario selects.
     pub fn sampled(sample: &Sample) -> PacketTrace {
         let links = sample.only_ports.as_ref().map(|links| links.iter().copied().collect());
         let only = Only::Within { flows: sample.only_flows.clone(), links, time: sample.start..sample.end };
         PacketTrace { seen: Vec::new(), only }
     }
-    /// Keeps the packets of these flows and, on each of these links, all packets in a stretch of time.
+    /// Creates a trace of the packets of `flows` and, on each link in `links`, of all packets in a time
+    /// interval.
     pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = (LinkId, Range<Time>)>) -> PacketTrace {
         let mut times: Vec<Vec<Range<Time>>> = Vec::new();
         for (link, time) in links {
@@ -101,8 +102,9 @@ impl PacketTrace {
             self.seen.push(seen);
         }
     }
-    /// All transmissions and drops, by time and link. Ports are served lazily, so calls do not come in the order of times. What a link loses its far
-    /// end may see in another part than its port.
+    /// Returns all transmissions and drops, by time and link. They must be sorted: ports are served lazily,
+    /// so calls do not come in order of time, and the far end of a link, which sees the packets that the link
+    /// loses, may be in another part than its port.
     pub fn sorted(mut self) -> Vec<Seen> {
         self.seen.sort_by_key(|Seen { start, link, dropped, packet, .. }| (*start, *link, *dropped, packet.flow, packet.offset));
         self.seen
