@@ -2,7 +2,7 @@
 //! `bench/instructions.txt`.
 //!
 //! Scenarios are those of the folder `bench`, run as by `flowloom run`. Every figure per hop is the difference between a longer and a
-//! shorter run, each in a process of its own, so that set-up cancels. Set-up is the time of the shorter run beyond that of its hops.
+//! shorter run, each in a separate process, so that set-up cancels out. Set-up is the time of the shorter run less that of its hops.
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 use scenario::Options;
@@ -41,11 +41,11 @@ const K16: Work = Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "
 /// Web search on a leaf-spine network of 144 hosts.
 const WEB_SEARCH: Work = Work { file: "pfabric", set: "", timed: ["10ms", "1s"], counted: ["10ms", "12ms"] };
 
-/// The rows with whose speed others are compared.
+/// Names of the rows with which the speed of other rows is compared.
 const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
 
-/// A row that asks for nothing.
+/// A row without required or desired values.
 const PLAIN: Row =
     Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None, two_threads: None };
 
@@ -135,8 +135,8 @@ const ROWS: [Row; 18] = [
     Row { name: "DiFS, fat-tree k=16", work: Work { file: "difs", ..K16 }, share_of: Some((NEWRENO, 0.6)), ..PLAIN },
 ];
 
-/// The work that the gate counts, by the names in its file. All together takes some seconds. Retransmission timers are due after the first
-/// 5 ms, so that the counts include their cost.
+/// The work that the gate counts, by the names in its file. Counting takes some seconds. Retransmission timers are due
+/// after the first 5 ms, so that the counts include their cost.
 const GATE: [(&str, Work); 4] = [
     ("newreno", Work { file: "newreno", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
     ("strict", Work { file: "strict", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
@@ -146,7 +146,7 @@ const GATE: [(&str, Work); 4] = [
 
 /// The relative increase of instructions per hop above which the gate fails, with the compiler named in its file.
 const TOLERANCE: f64 = 0.01;
-/// The same with another compiler.
+/// The relative increase above which the gate fails, with another compiler.
 const OTHER_COMPILER: f64 = 0.10;
 
 /// The number of timed runs; the fastest one counts.
@@ -178,7 +178,7 @@ struct Run {
     hops: f64,
     events: f64,
     cpu_s: f64,
-    /// Of the run without what comes before it.
+    /// Wall time of the run, without reading the scenario.
     wall_s: f64,
     peak_bytes: f64,
     digest: String,
@@ -214,7 +214,7 @@ fn peak_bytes() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-// ------------------------------------------------------------------------------------------------ runs in processes of their own
+// ------------------------------------------------------------------------------------------------ runs in separate processes
 
 fn command(work: &Work, how: &str, end: &str, tool: &[&str]) -> (Run, String) {
     let program = std::env::current_exe().expect("this program has a path");

@@ -115,7 +115,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         table.keep_ends();
     }
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows || sample.switches || sample.agents);
-    let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
+    let returns = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
     let special = !policy_hosts.is_empty()
@@ -123,7 +123,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         || many_paths
         || kinds > 0
         || hosts.iter().any(|host| host.nic.shaped || !host.others.is_empty());
-    let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
+    let reverse = if returns { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
     let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
     let world = World {
@@ -140,7 +140,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         first_host: switches.len() as u32,
         switches,
         special,
-        inspects: hears || pausing || !lossy.is_empty(),
+        inspects: returns || pausing || !lossy.is_empty(),
         pausing,
         ingress: None,
         next_start: if pausing { vec![Time::MAX; net.nodes().len()] } else { Vec::new() },

@@ -64,8 +64,8 @@ impl MemoryEstimate {
     }
 }
 
-/// When the flows of a run are open, estimated from flow sizes, NIC rates and round-trip times. The
-/// estimate assumes that each host sends and receives one flow after another, and that each flow
+/// The times in which the flows of a run are open, estimated from flow sizes, NIC rates and round-trip
+/// times. The estimate assumes that each host sends and receives one flow after another, and that each flow
 /// takes some round trips to reach its rate. With queues inside the network and losses, flows take
 /// longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -112,7 +112,7 @@ impl StopReason {
 /// A deadlock: switches that pause each other, so that none of them can ever send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
-    /// When the search found it; searches run at a period.
+    /// Time at which the search found the deadlock. Searches run at a period.
     pub at_ps: u64,
     /// Ports and classes of the circle, in order. Packets waiting at the next port keep a port paused;
     /// packets waiting at the first port keep the last one paused.
@@ -141,13 +141,14 @@ pub struct FlowRow {
     pub size_bytes: u64,
     /// Bytes on the wire of the first transmissions of the flow's data: payload and one header per packet.
     pub size_wire_bytes: u64,
-    /// When the application opened the flow; `None` if the flow waited for other flows and never started.
+    /// Time at which the application opened the flow; `None` if the flow waited for other flows and never
+    /// started.
     pub start_ps: Option<u64>,
     /// The flows that had to end before the flow started, if there are any.
     pub wait: Option<Box<Wait>>,
-    /// When the NIC took the first data packet; `None` if it took none.
+    /// Time at which the NIC took the first data packet; `None` if it took none.
     pub first_tx_ps: Option<u64>,
-    /// When the last payload byte reached the receiver.
+    /// Time at which the last payload byte reached the receiver; `None` for an unfinished flow.
     pub finish_ps: Option<u64>,
     /// Completion time of the flow in an otherwise unloaded network: store and forward at line rate on
     /// a shortest path, without handshake or pacing.
@@ -288,7 +289,7 @@ pub struct PortRow {
     /// Packets lost on the link: at random; when the link went down, if they were waiting, in
     /// transmission or on the wire; and those sent while the link was down.
     pub lost_link: u64,
-    /// How long the link was down.
+    /// Time for which the link was down.
     pub down_ps: u64,
     /// Packets marked.
     pub marks: u64,
@@ -417,7 +418,7 @@ pub struct Counters {
     pub made_packets: Option<u64>,
     /// Bytes of these packets.
     pub made_bytes: Option<u64>,
-    /// How often the controller set the path of a flow; `None` without a controller.
+    /// Number of times that the controller set the path of a flow; `None` without a controller.
     pub moves: Option<u64>,
     /// The measurement window; `None` for ideal schedules, which count nothing over time, and if the run
     /// ended before the window began.

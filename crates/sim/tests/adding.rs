@@ -27,7 +27,7 @@ struct Example {
 /// The files of a source tree by path.
 type Tree = BTreeMap<String, String>;
 
-/// The examples of a page: behind a line ``File `path`; in `mod.rs` `pub mod name;` and `name: Type`.`` comes a block of Rust.
+/// The examples of a page: a line ``File `path`; in `mod.rs` `pub mod name;` and `name: Type`.``, then a block of Rust.
 fn examples(page: &str) -> Result<Vec<Example>, String> {
     let mut found = Vec::new();
     for part in page.split("\nFile `").skip(1) {
@@ -96,7 +96,8 @@ fn collect(dir: &str, tree: &mut Tree) {
     }
 }
 
-/// Makes the folder hold these files alone. What does not change is not written, so that it is not compiled again.
+/// Makes the folder hold exactly these files. Files that do not change are not written, so that they are not compiled
+/// again.
 fn write(tree: &Tree, folder: &Path) {
     let mut folders = vec![folder.to_owned()];
     while let Some(dir) = folders.pop() {
@@ -131,12 +132,12 @@ fn tree_with(examples: &[Example], scenario: &str) -> Tree {
     for example in examples {
         add(example, &mut tree).unwrap_or_else(|why| panic!("{PAGE}: {why}"));
     }
-    // Of another version than the real packages, the copies have other names in the target folder.
+    // With another version than the real packages, the copies get other names in the target folder.
     let manifest = tree.get_mut("Cargo.toml").expect("just read");
     *manifest = manifest.replacen("[workspace.package]\nversion = \"", "[workspace.package]\nversion = \"0.0.0-adding+", 1);
     assert!(manifest.contains("0.0.0-adding"), "Cargo.toml gives the packages a version");
     let tests = "crates/sim/tests";
-    let own = tree.remove(&format!("{tests}/adding/scenario.rs")).expect("it lies beside this file");
+    let own = tree.remove(&format!("{tests}/adding/scenario.rs")).expect("it is next to this file");
     tree.retain(|path, _| !path.starts_with(tests));
     tree.insert(format!("{tests}/adding.rs"), own);
     tree.insert(format!("{tests}/adding/scenario.toml"), scenario.to_owned());
@@ -180,12 +181,12 @@ fn cargo(copy: &Path, target: &Path, what: &[&str], filters: &[String]) -> Strin
     command.current_dir(copy).args(["test", "--offline", "--quiet"]).args(what).arg("--").args(filters);
     command.args(["--format", "pretty", "--color", "never"]);
     command.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never");
-    // To be compiled is most of the work.
+    // Compiling is most of the work.
     command.envs([("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")]);
     let done = command.output().unwrap_or_else(|e| panic!("cargo: {e}"));
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let hint = format!("the copy with all examples of {PAGE} is {}", copy.display());
-    assert!(done.status.success(), "the examples do not compile as they stand, or a test fails; {hint}\n{err}\n{out}");
+    assert!(done.status.success(), "the examples do not compile, or a test fails; {hint}\n{err}\n{out}");
     assert!(!err.contains("warning:"), "the examples compile with warnings; {hint}\n{err}");
     out.into_owned()
 }

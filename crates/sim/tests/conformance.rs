@@ -6,7 +6,8 @@ use scenario::SLOTS;
 use sim::Outcome;
 use sim::outcome::StopReason;
 
-/// What the check refuses is passed over, so that this says what is never refused: the systems around entries, of which each is in one.
+/// Other tests skip systems that the check refuses. So this test asserts that the systems around entries are
+/// never refused, and that each entry is in one of them.
 #[test]
 fn every_entry_is_tried() {
     let rest = format!("[topology]\nkind = 'fat_tree'\n{}", table("tried", &[(0, 8, 1, 0)]));
@@ -20,7 +21,7 @@ fn every_entry_is_tried() {
     }
 }
 
-/// Packets that ports have dropped, and what disciplines count: packets trimmed, returned and dropped early.
+/// Packets that ports have dropped, and those that disciplines have trimmed, returned or dropped early.
 fn refused(outcome: &Outcome) -> u64 {
     outcome.counters.dropped_packets + outcome.ports.iter().flat_map(|port| &port.counts).sum::<u64>()
 }

@@ -1,4 +1,4 @@
-//! Controllers in real networks: what they see, when their orders act, and what comes of it.
+//! Controllers in real networks: what they see, when their orders take effect, and their effects.
 
 mod common;
 use common::{run, system, table};
@@ -35,7 +35,7 @@ fn rebalance_parts_flows_that_collide() {
     assert!(collided >= 4, "{collided} of 8 seeds send two flows or more over one spine");
 }
 
-/// The flows open side by side and lose packets before the first look, some for two timeouts; then each has a path of its own.
+/// The flows start together and lose packets before the first look, some for two timeouts; then each has a separate path.
 #[test]
 fn hedera_parts_flows_that_collide() {
     let hashed: Vec<f64> = (1..=8).map(|seed| last(&four_flows(seed, "", ""))).collect();
@@ -47,7 +47,7 @@ fn hedera_parts_flows_that_collide() {
     }
 }
 
-/// What is ordered after the end of the run never happens; what a controller sees changes nothing.
+/// Orders that are due after the end of the run never take effect, and looks of a controller do not change the run.
 #[test]
 fn orders_act_after_the_latency() {
     let without = four_flows(1, "", "");

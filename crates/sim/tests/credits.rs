@@ -27,8 +27,8 @@ fn traffic(outcome: &Outcome, before: u64) -> Vec<&PacketRow> {
     outcome.packets.iter().filter(|row| ["data", "credit"].contains(&row.kind) && row.time_ps < before).collect()
 }
 
-/// Without bursts, priorities and early drops SSP is ExpressPass, packet for packet, until the first flow has sent its last packet. From there on
-/// one sender says that it has done, and the other is told.
+/// Without bursts, priorities and early drops SSP is ExpressPass, packet for packet, until the first flow has
+/// sent its last packet. From there on the two protocols end a flow differently.
 #[test]
 fn ssp_without_its_own_rules_is_expresspass() {
     let ours = meeting("transport = { kind = 'ssp', unsched_bytes = '0B', sender_prio = 'off' }\n");
@@ -42,8 +42,10 @@ fn ssp_without_its_own_rules_is_expresspass() {
     assert_eq!(ours, theirs);
 }
 
-/// A lone flow within the first round trip over six links of 4 us, with 1 us at each host: 26 us, the transmission of all its bytes once, and of
-/// one packet at each of the other links: a full one, if there is one, since a short last packet waits behind it. The CREDIT_REQUEST goes first.
+/// A lone flow within the first round trip over six links of 4 us, with 1 us at each host: 26 us, the
+/// transmission of all its bytes once, and the transmission of one packet at each of the other links. This
+/// packet is a full packet, if there is one, since a short last packet waits behind it. The CREDIT_REQUEST goes
+/// first.
 #[test]
 fn golden_times_of_small_flows() {
     for (size, ns) in [(1_000, 26_517), (10_000, 27_458), (100_000, 35_045)] {
@@ -61,10 +63,10 @@ fn golden_times_of_small_flows() {
     }
 }
 
-/// Bursts of sixteen senders meet at one port: SSP's unscheduled packets fill the buffer, and its scheduled ones are dropped; Aeolus' are
-/// dropped themselves, and the queue stays short. All arrive.
+/// Bursts of sixteen senders meet at one port. SSP's unscheduled packets fill the buffer, and its scheduled
+/// packets are dropped. Aeolus' unscheduled packets are dropped, and the queue stays short. All flows finish.
 #[test]
-fn classes_are_dropped_as_each_paper_has_it() {
+fn classes_are_dropped_as_each_paper_says() {
     let rows: Vec<_> = (0..16).map(|src| (src, 16, 100_000, 0)).collect();
     let flows = table("credits-incast", &rows);
     let topology = "[topology]\nkind = 'star'\nhosts = 17\nrate = '100Gbps'\ndelay = '12us'\n";
@@ -82,8 +84,9 @@ fn classes_are_dropped_as_each_paper_has_it() {
     assert!(ssp_queue > 300_000 && aeolus_queue < 60_000, "{ssp_queue} {aeolus_queue}");
 }
 
-/// 64 flows of ExpressPass begin at once at one receiver: what waits at its port are their CREDIT_REQUESTs, 63 of 40 bytes, and a data packet. A request
-/// that is repeated after two round trips, while flows wait for their first credit, doubles that.
+/// 64 flows of ExpressPass begin at once at one receiver. At its port their CREDIT_REQUESTs wait, 63 of 40
+/// bytes, and a data packet. If requests are repeated after two round trips, while flows wait for their first
+/// credit, the queue is twice as long.
 #[test]
 fn an_incast_of_expresspass_leaves_short_queues() {
     let flows = table("credits-requests", &(1..=64).map(|src| (src, 0, 100_000, 0)).collect::<Vec<_>>());
@@ -101,7 +104,7 @@ fn an_incast_of_expresspass_leaves_short_queues() {
     assert!(hasty > 5000 && repeated > 300, "the case shows nothing: {hasty} bytes, {repeated} timeouts");
 }
 
-/// Credits are dropped on purpose, which is no loss of data.
+/// Credits are dropped on purpose; data is not.
 #[test]
 fn an_incast_drops_credits_and_no_data() {
     let rows: Vec<_> = (1..=16).map(|src| (src, 0, 200_000, 0)).collect();

@@ -1,11 +1,12 @@
-//! DiFS in a network of packets: collisions that hashing leaves are resolved, requests are counted once and end, flows that move are reordered.
+//! DiFS in a network of packets: collisions that hashing leaves are resolved, requests are counted once and end,
+//! and flows that move are reordered.
 
 mod common;
 use base::Rng;
 use common::{run, system_of, table};
 use sim::Outcome;
 
-/// Long flows at 100 Mb/s in a fat tree with k = 4, for 600 ms, of which the latter half is measured.
+/// Long flows at 100 Mb/s in a fat tree with k = 4, for 600 ms. The second half is measured.
 fn long(router: &str, name: &str, pairs: &[(u32, u32)], rest: &str) -> Outcome {
     let rows: Vec<_> = pairs.iter().map(|&(src, dst)| (src, dst, 1_000_000_000, 0)).collect();
     let system = system_of("router", router, "100pkt").without("router").set("router.kind", router).toml();
@@ -17,7 +18,7 @@ fn stride(i: u32) -> Vec<(u32, u32)> {
     (0..16).map(|src| (src, (src + i) % 16)).collect()
 }
 
-/// What was counted at all ports.
+/// The sum of a counter over all ports.
 fn count(outcome: &Outcome, counter: &str) -> u64 {
     let at = outcome.port_counters.iter().position(|known| known.column() == format!("difs.{counter}")).expect("a counter of DiFS");
     outcome.ports.iter().map(|port| port.counts[at]).sum()
@@ -32,12 +33,12 @@ fn gbps(outcome: &Outcome) -> f64 {
 #[test]
 fn flows_get_what_the_fabric_has() {
     let [difs, ecmp] = ["difs", "ecmp"].map(|router| long(router, "difs-stride", &stride(4), ""));
-    // 16 flows of 100 Mb/s, of which headers take 40 of 1500 bytes.
+    // 16 flows of 100 Mb/s; headers take 40 of 1500 bytes.
     assert!(gbps(&difs) > 0.85 * 1.6 * 1460.0 / 1500.0, "{} {}", gbps(&difs), gbps(&ecmp));
     assert!(gbps(&ecmp) < 0.75 * gbps(&difs), "{} {}", gbps(&ecmp), gbps(&difs));
     let reordered = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.reordered).sum::<u64>();
     let retransmitted = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.retx_packets).sum::<u64>();
-    assert!(reordered(&ecmp) <= retransmitted(&ecmp), "on one path only what is sent again comes late");
+    assert!(reordered(&ecmp) <= retransmitted(&ecmp), "on one path only retransmitted packets arrive late");
     assert!(reordered(&difs) > 0, "flows have changed their paths");
     assert_eq!(count(&difs, "failure_ears"), 0);
 }
@@ -57,7 +58,7 @@ fn requests_are_made_once_and_end() {
         assert_eq!(count(&outcome, "ear_bytes"), 26 * made);
         assert!(count(&outcome, "moved") + count(&outcome, "swapped") + count(&outcome, "ears_ignored") <= made);
         assert!(count(&outcome, "ears_forwarded") >= made, "an EAR crosses a core or an aggregation switch at least");
-        // Fig. 9: soon after the flows have begun there are none any more.
+        // Fig. 9: soon after the flows have begun there are no more requests.
         assert!(outcome.samples.iter().all(|row| row.time_ps <= 300_000_000_000), "{:?}", outcome.samples.last());
         ears += made;
     }
@@ -76,8 +77,8 @@ fn flows_leave_a_dead_cable() {
     assert!(count(&outcome, "failure_ears") > 0 || count(&outcome, "rebalanced") > 0);
 }
 
-/// Table II, at 128 hosts with one flow each to a host at random: a model of the rules without packets has 108 to 175 EARs; flows
-/// that become elephants one after the other, and pause, cause more.
+/// Table II, at 128 hosts with one flow each to a random host: a model of the rules without packets has 108 to
+/// 175 EARs. Flows that become elephants one after the other, and pause, cause more.
 #[test]
 #[ignore = "some twelve seconds: `make slow` runs it"]
 fn ears_at_k_8() {

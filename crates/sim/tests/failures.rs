@@ -1,4 +1,5 @@
-//! Failures of links and switches: the packets lost, the new paths, and that all flows finish whose hosts stay connected.
+//! Failures of links and switches: the packets lost, the new paths, and that all flows finish if their hosts stay
+//! connected.
 
 mod common;
 use base::LinkId;
@@ -39,7 +40,8 @@ fn all_failures(event: &str) -> impl Iterator<Item = (String, Plan)> {
     })
 }
 
-/// The points of a plan that are tried: every third, in each plan others, so that each target fails under a third of the systems; all of them in long runs.
+/// The points of a plan that are tried: every third point, with a different offset in each plan, so that each target fails
+/// under a third of the systems. Long test runs try all points.
 fn tried((number, plan): (usize, &Plan)) -> impl Iterator<Item = &Point> {
     let stride = if common::fuzz_count(0) > 0 { 1 } else { 3 };
     plan.points.iter().skip(number / 2 % stride).step_by(stride)
@@ -63,7 +65,7 @@ fn connected(point: &Point, outcome: &Outcome, flow: usize) -> bool {
 }
 
 #[test]
-fn what_stays_connected_finishes_after_any_single_failure() {
+fn flows_that_stay_connected_finish_after_any_single_failure() {
     let mut lost = 0;
     for (number, (name, plan)) in all_failures("at = '150us'").enumerate() {
         assert!([20, 48].contains(&plan.points.len()));
@@ -85,7 +87,7 @@ fn what_stays_connected_finishes_after_any_single_failure() {
 
 /// Down from the start: routes avoid the target, so a flow with a path loses no packet, and no packet is sent over a dead link.
 #[test]
-fn what_is_down_from_the_start_is_avoided() {
+fn targets_that_are_down_from_the_start_are_avoided() {
     for (number, (name, plan)) in all_failures("at = '0s'").enumerate() {
         for point in tried((number, &plan)) {
             let outcome = run_point(point);
@@ -181,7 +183,7 @@ fn a_switch_that_knows_goes_around_its_dead_port_at_once_and_others_after_conver
 
 /// The four cases of a packet when a link fails: waiting, in transmission, on the wire, or sent later.
 #[test]
-fn what_a_dying_link_holds_is_lost_and_counted() {
+fn packets_on_a_link_that_fails_are_lost_and_counted() {
     // 10 full packets leave h0 from 0 on, one every 12 us at 1 Gb/s; the delay is 10 us. At 50 us the first three have been delivered to
     // the switch (22, 34, 46 us), the fourth is on the wire, the fifth in transmission, and two wait at the NIC (low water 3 KB).
     let rows = table("dying", &[(0, 1, 14_600, 0)]);
@@ -196,7 +198,7 @@ fn what_a_dying_link_holds_is_lost_and_counted() {
     let nic = port("h0->s0");
     assert_eq!((nic.tx_packets, nic.tx_bytes), (5, 7500));
     assert_eq!(nic.busy_ps, 50_000_000, "the fifth is cut short");
-    // All packets handed to the NIC but three; the rest of the window is sent later into the dead link.
+    // All packets handed to the NIC except three are lost; the rest of the window is sent later into the dead link.
     assert_eq!(nic.lost_link, 7);
     assert_eq!(port("s0->h1").tx_packets, 3);
     // One ACK was sent before the routes changed and is lost at the dead port; the others have no route.
@@ -208,10 +210,10 @@ fn what_a_dying_link_holds_is_lost_and_counted() {
     assert_eq!(run(&text("46000001ps")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 3);
 }
 
-/// Where a transport needs it, credits and ACKs of a flow cross the cables of its data and no others, with each cable dead from the start, and half a millisecond
-/// after it dies, when what was on its way has arrived.
+/// If a transport needs it, credits and ACKs of a flow cross exactly the cables of its data: with each cable dead from the
+/// start, and half a millisecond after a cable dies, when the packets in flight have arrived.
 #[test]
-fn what_comes_back_crosses_the_cables_of_the_data_after_any_single_failure() {
+fn replies_cross_the_cables_of_the_data_after_any_single_failure() {
     let spread = |hosts: u32| (0..6).map(|i| (i * 2 % hosts, (i * 2 + 5) % hosts, 150_000, 0)).collect::<Vec<_>>();
     let leaves = (0..4).flat_map(|leaf| (0..3).map(move |spine| format!("'leaf{leaf}--spine{spine}'")));
     let hosts = (0..8).map(|host| format!("'h{host}--leaf{}'", host / 2));

@@ -35,7 +35,7 @@ fn flows_share_what_they_cross() {
     let outcome = fluid(&format!("{TREE}{flows}{}[sample]\ninterval = '4ms'\nflows = true", system("newreno", "100pkt")));
     let ms = |payload: f64| payload * 1.5 / 1.46 * 8e-6;
     let tail = |flow: usize| outcome.flows[flow].ideal_fct_ps as f64 / 1e9 - outcome.flows[flow].size_wire_bytes as f64 * 8e-6;
-    // 4 MB over the link of host 0, of which the last byte waits for half of flow 2.
+    // 4 MB over the link of host 0. The last byte waits for half of flow 2.
     assert!((took(&outcome, 1) - ms(2e6) - tail(1)).abs() < 0.01, "{}", took(&outcome, 1));
     assert!((took(&outcome, 0) - ms(4.5e6) - tail(0)).abs() < 0.01, "{}", took(&outcome, 0));
     let rates: Vec<u64> = outcome
@@ -54,7 +54,7 @@ fn flows_share_what_they_cross() {
     assert_eq!((window.from_ps, window.until_ps), (0, 20_000_000_000));
 }
 
-/// Bytes over links are the flows' bytes over their hops.
+/// The bytes on all links are the flows' bytes, each counted once per hop.
 #[test]
 fn links_carry_what_flows_send() {
     let outcome = fluid(&format!(
@@ -80,11 +80,11 @@ fn a_dead_link_stops_its_flows_until_the_network_knows() {
             "[[event]]\nnode = '{node}'\nat = '2ms'\nuntil = '5ms'\n[failure]\ndetect = '500us'\nconverge = '250us'\n{more}"
         ))
     };
-    // One of these is on the path; the flow stands still until the switch before it knows.
+    // One of these core switches is on the path. The flow has no rate until the switch before it knows.
     let times: Vec<f64> = (0..4).map(|core| took(&fluid(&event(&format!("core{core}"), "")), 0) - alone).collect();
     let hit: Vec<f64> = times.into_iter().filter(|late| *late > 0.0).collect();
     assert!(hit.len() == 1 && (hit[0] - 0.5).abs() < 0.001 || hit.len() == 1 && (hit[0] - 0.75).abs() < 0.001, "{hit:?}");
-    // Without another way it stands still until all know that the link is back.
+    // Without another way the flow has no rate until all switches know that the link is back.
     let late = took(&fluid(&event("edge0_0", "")), 0) - alone;
     assert!((3.0..3.76).contains(&late), "{late}");
 }
@@ -108,15 +108,15 @@ fn a_run_is_a_function_of_plan_and_seed_and_samples_change_nothing() {
     assert_eq!(one, other);
     let watched = fluid(&format!("{rest}[sample]\ninterval = '100us'\nflows = true"));
     let ends = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.finish_ps.unwrap()).collect::<Vec<_>>();
-    // Settling at other times rounds otherwise, by less than a nanosecond.
+    // Samples settle flows at other times, which rounds differently, by less than a nanosecond.
     for (a, b) in ends(&one).into_iter().zip(ends(&watched)) {
         assert!(a.abs_diff(b) < 1000, "{a} {b}");
     }
 }
 
-/// A step delays starts and moves by no more than itself.
+/// A step delays starts and moves by at most its own length.
 #[test]
-fn changes_within_a_step_are_dealt_with_together() {
+fn changes_within_a_step_are_handled_together() {
     let scenario = |engine: &str| {
         format!(
             "{engine}\n{TREE}[workload.all]\nkind = 'poisson'\nload = 0.5\nflows = 300\nsize = 'fixed'\nmean = '1MB'\n{}",
@@ -130,7 +130,7 @@ fn changes_within_a_step_are_dealt_with_together() {
 }
 
 #[test]
-fn both_engines_stand_side_by_side_in_a_sweep() {
+fn both_engines_can_be_compared_in_a_sweep() {
     let plan = plan(&format!(
         "engine = ['packet', 'flow']\n{TREE}{}{}",
         table("side", &[(0, 4, 1_000_000, 0)]),
@@ -165,13 +165,14 @@ fn routers_that_are_asked_at_switches_give_paths_to_flows() {
     let (one, other) = (all("fastest_path", ""), all("fastest_path", ""));
     assert_eq!(one, other);
     assert!(one.flows.iter().all(|flow| flow.slowdown().unwrap() >= 1.0));
-    // Failures find the flows that they hit, and the others go on.
+    // Flows that a failure hits get other paths, and the other flows go on.
     let failed = all("fastest_path", "[[event]]\nnode = 'core1'\nat = '5ms'\nuntil = '40ms'\n");
     assert!(failed.flows.iter().all(|flow| flow.finish_ps.is_some()));
     assert!(failed.ports.iter().any(|port| port.down_ps == 35_000_000_000));
 }
 
-/// Under DiFS a pattern that ECMP cannot carry gets what the fabric has, by requests from switch to switch, also after a failure.
+/// Under DiFS a traffic pattern that ECMP cannot carry gets the full capacity of the fabric, by requests from
+/// switch to switch, also after a failure.
 #[test]
 fn difs_moves_fluids_as_it_moves_packets() {
     let stride: Vec<_> = (0..16).map(|src| (src, (src + 4) % 16, 1_000_000_000, 0)).collect();
@@ -195,13 +196,15 @@ fn difs_moves_fluids_as_it_moves_packets() {
     );
     assert!(failed.samples.iter().any(|row| row.metric == "switch.made_packets"));
     assert!(failed.counters.sent_packets > 0 && failed.counters.hops >= failed.counters.sent_packets, "{:?}", failed.counters);
-    // Two hosts share what is left of the cables of their switch, in each direction: two sixteenths are gone. DiFS counts the halved flows as whole
-    // ones, so that one of them may share an uplink with a whole one and halve it, once in each direction.
+    // Two hosts share the remaining cable of their switch, in each direction: two sixteenths are gone. DiFS counts
+    // the halved flows as whole flows, so a halved flow may share an uplink with a whole flow and halve it, once in
+    // each direction.
     let share = gbps(&failed) / whole;
     assert!((13.0 / 16.0 - 0.01..14.0 / 16.0 + 0.01).contains(&share), "{share}");
 }
 
-/// Permanent flows on random small networks with deep buffers: what receivers take in together, against the packet engine.
+/// Permanent flows on random small networks with deep buffers: the bytes that all receivers take in, compared with
+/// the packet engine.
 #[test]
 fn totals_are_those_of_packets() {
     let mut errors = Vec::new();

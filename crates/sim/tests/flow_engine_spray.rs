@@ -69,7 +69,7 @@ fn a_permutation_on_a_fat_tree_has_the_full_rate() {
     let tree = "[topology]\nkind = 'fat_tree'\nk = 4\nrate = '1Gbps'\ndelay = '1us'\n";
     let mut rng = Rng::stream(5, "spray/permutation", &[]);
     for case in 0..5 {
-        // Hosts in a circle in a random order, each of which sends to the next one.
+        // Hosts in a circle in a random order; each host sends to the next.
         let mut order: Vec<u32> = (0..16).collect();
         (1..16).for_each(|i| order.swap(i, rng.below(i as u64 + 1) as usize));
         let mut pairs: Vec<_> = (0..16).map(|i| (order[i], order[(i + 1) % 16])).collect();
@@ -103,7 +103,8 @@ fn a_dead_link_changes_the_shares_of_all_flows_that_could_take_it() {
     assert_near(&links.map(|link| busy(&back, link)), &[1.0, 1.0, 0.5, 0.5, 0.5, 0.5]);
 }
 
-/// A flow that would lose a part of its packets stands still until no switch sends packets to where there is no way on.
+/// A flow that would lose a part of its packets has no rate until no switch sends packets to a switch without a
+/// next hop.
 #[test]
 fn a_sprayed_flow_waits_until_the_network_knows_of_a_dead_link() {
     let took = |event: &str| {
@@ -120,7 +121,8 @@ fn a_sprayed_flow_waits_until_the_network_knows_of_a_dead_link() {
     assert!(near, "{late:?}");
 }
 
-/// A lone flow has the capacity of all its paths, which is more than the ideal has on one of them, and without that the ideal itself.
+/// A lone flow has the capacity of all its paths. This is more than the capacity of the ideal's single path if
+/// paths are slower than the NIC; otherwise the flow takes the ideal time.
 #[test]
 fn a_lone_sprayed_flow_takes_all_paths() {
     let slowdown = |spines: u32, rate: &str| {

@@ -6,7 +6,7 @@ mod common;
 use common::{fuzz_count, plan, random_scenario, run_point};
 use sim::outcome::{FlowRow, StopReason};
 
-/// A packet holds at most 1460 bytes of data, and each byte arrives: what is dropped was sent again.
+/// A packet holds at most 1460 bytes of data, and each byte arrives, so each dropped packet was retransmitted.
 fn every_loss_was_made_up_for(flow: &FlowRow) {
     assert!(flow.drops <= flow.tx_packets, "{flow:?}");
     if flow.finish_ps.is_some() {

@@ -18,9 +18,10 @@ fn repeated(outcome: &Outcome) -> (u64, u64) {
     (outcome.flows.iter().map(|flow| flow.counts[place]).sum(), outcome.flows.iter().map(|flow| flow.retx_packets).sum())
 }
 
-/// A preempted message is not asked for again by default: section 3.7 waits for a few milliseconds. 300 us are too short for it.
+/// By default a preempted message is not requested again: section 3.7 waits for a few milliseconds. 300 us are
+/// too short.
 #[test]
-fn a_preempted_message_is_not_asked_for_again() {
+fn a_preempted_message_is_not_requested_again() {
     let (patient, hasty) = (preempted("auto"), preempted("300us"));
     assert_eq!((repeated(&patient), patient.counters.dropped_packets), ((0, 0), 0));
     let (asked, sent) = repeated(&hasty);

@@ -15,7 +15,7 @@ fn rows(flows: u64, size: u64) -> Vec<(u32, u32, u64, u64)> {
 
 /// With `n` packets and a probability `p`, losses are binomial: a fixed seed lands within four standard deviations.
 #[test]
-fn links_lose_the_share_of_packets_that_they_are_told_to() {
+fn links_lose_the_configured_share_of_packets() {
     let flows = table("loss-share", &rows(400, 50_000));
     for p in [0.5f64, 0.05, 0.002] {
         let outcome = run(&format!("{}{flows}{}", star(&p.to_string()), system("newreno", "unlimited")));
@@ -41,7 +41,7 @@ fn every_transport_delivers_all_over_links_that_lose_packets() {
     }
 }
 
-/// Two hosts behind a switch; the cable of the second has a loss of its own.
+/// Two hosts behind a switch; their cables have different losses.
 fn two_cables(first: &str, second: &str) -> Outcome {
     let name = format!("loss-{first}-{second}");
     let cables = format!("a,b,rate,delay,loss\nh0,s,1Gbps,1us,{first}\nh1,s,1Gbps,1us,{second}\nh2,s,10Gbps,1us,\n");
@@ -67,9 +67,10 @@ fn losses_on_one_link_do_not_shift_those_on_another() {
     assert_eq!(of_second("0"), of_second("0.02"));
 }
 
-/// A port whose agent hears of what comes in over its cable does not hear of lost packets; the audit holds.
+/// An agent that sees the packets which arrive over its port's cable does not see lost packets; the audit
+/// holds.
 #[test]
-fn ports_that_listen_hear_only_what_arrives() {
+fn agents_see_only_packets_that_arrive() {
     let flows = table("loss-listen", &rows(40, 100_000));
     let outcome = run(&format!("{}{flows}{}", star("0.02"), system("botcp", "100pkt")));
     assert_eq!(outcome.stop_reason, StopReason::Finished);

@@ -1,4 +1,4 @@
-//! Multipath TCP in networks: what its subflows make of several paths, beside one TCP, and of a path that dies.
+//! Multipath TCP in networks: its goodput over several paths, its share next to one TCP, and a path that dies.
 
 mod common;
 use common::{run, system_of, table};
@@ -34,12 +34,13 @@ fn two_equal_paths_give_nine_tenths_of_their_sum() {
             assert_eq!(outcome.flows[0].counts[0], 8, "all subflows are open");
         }
     }
-    // One subflow has one path.
+    // A single subflow has a single path.
     let (_, alone) = over_two_paths(1, &mptcp(&[("subflows", "1")]), "");
     assert!(alone.is_some_and(|share| (0.4..0.5).contains(&share)), "{alone:?}");
 }
 
-/// Nobody finds out that the way over the first spine has died: its subflows lose all that they send, and the others send it again.
+/// The network never detects that the path over the first spine is dead. The subflows on it lose all packets,
+/// and the other subflows retransmit them.
 #[test]
 fn a_dead_path_is_repaired() {
     let dead = "[[event]]\nat = '50ms'\nlink = ['leaf0', 'spine0']\n[failure]\ndetect = '60s'\n";
@@ -54,14 +55,16 @@ fn a_dead_path_is_repaired() {
     }
 }
 
-/// Two long flows over one slow link, of which the second is below `min_bytes` and so is one TCP. Packets are lost at random, with equal
-/// probability for both, as RFC 6356 assumes; a queue that overflows drops the packets of one flow or the other by their phases. The more subflows there are, the more the
-/// largest window of the moment, which alpha counts, exceeds their mean: eight subflows take a fifth more than a TCP.
+/// Two long flows over one slow link. The second flow is below `min_bytes`, so it is one TCP. Packets are lost at
+/// random, with equal probability for both flows, as RFC 6356 assumes; a queue that overflows would drop the
+/// packets of one flow or the other depending on their phases. Alpha counts the largest window of the moment.
+/// The more subflows there are, the more this window exceeds their mean: eight subflows take a fifth more than
+/// a TCP.
 #[test]
-fn beside_a_tcp_on_a_shared_bottleneck_it_takes_no_more_than_one() {
+fn on_a_bottleneck_shared_with_a_tcp_it_takes_no_more_than_one_tcp() {
     for (subflows, most) in [("2", 1.1), ("4", 1.2), ("8", 1.3)] {
         let system = mptcp(&[("min_bytes", "1GB"), ("subflows", subflows)]).set("qdisc.limit", "unlimited");
-        let rows = table("beside", &[(0, 2, 1_000_000_000, 0), (1, 3, 999_999_999, 0)]);
+        let rows = table("shared-with-tcp", &[(0, 2, 1_000_000_000, 0), (1, 3, 999_999_999, 0)]);
         let (mut rates, mut used) = ([0.0; 2], 0.0);
         for seed in 1..=3 {
             let outcome = run(&format!(

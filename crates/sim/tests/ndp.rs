@@ -1,4 +1,5 @@
-//! NDP in a network: incasts, where each packet ends, paths, headers that find no room, and links that lose half of all packets.
+//! NDP in a network: incasts, the fate of each packet, paths, headers that find no room, and links that lose half
+//! of all packets.
 
 mod common;
 use common::{fits, run, system, system_of, table};
@@ -33,8 +34,8 @@ fn incast(senders: u32, size: u64, system: &str) -> Outcome {
     outcome
 }
 
-/// All flows together take the time of their bytes at 0.99 of the last link's rate, the time of the headers of trimmed packets, and about a round trip,
-/// which is 6.5 us with the last packet of the port's queue.
+/// All flows together take the time of their bytes at 0.99 of the last link's rate, the time of the headers of
+/// trimmed packets, and about a round trip, which is 6.5 us with the last packet of the port's queue.
 #[test]
 fn an_incast_takes_the_time_of_its_bytes_and_about_a_round_trip() {
     for (senders, size) in [(8, 146_000), (32, 146_000), (64, 29_200), (400, 14_600)] {
@@ -63,7 +64,7 @@ fn pulls_fill_ninety_nine_hundredths_of_the_downlink() {
     }
 }
 
-/// No payload is lost in silence: each packet that is sent arrives whole, arrives as a header or comes back.
+/// No payload is lost without a signal: each packet that is sent arrives whole, arrives as a header or comes back.
 #[test]
 fn each_packet_arrives_as_data_or_as_a_header_or_comes_back() {
     for (senders, size) in [(8, 146_000), (400, 14_600)] {
@@ -83,7 +84,7 @@ fn each_packet_arrives_as_data_or_as_a_header_or_comes_back() {
     }
 }
 
-/// Without room for headers, and without returns, timeouts find what is lost.
+/// Without room for headers, and without returned packets, timeouts detect losses.
 #[test]
 fn headers_may_be_lost() {
     let narrow = system_of("transport", "ndp", "8pkt").set("qdisc.full", "drop").set("qdisc.headers", "320B").toml();

@@ -1,4 +1,4 @@
-//! Hosts with several NICs: which NIC flows and packets leave through, how fast they are, and what happens when a NIC's link fails.
+//! Hosts with several NICs: the NIC that flows and packets leave through, their rates, and failures of a NIC's link.
 
 mod common;
 use common::{choices, fits, kinds, plan, run, run_point, system, system_of, systems_with, table, table_of, with};
@@ -29,7 +29,7 @@ const PODS: &str = "[topology]\nkind = 'rail'\npods = 2\nservers = 2\nnics = 2\n
 /// Two hosts with two cables each to one switch, from a file.
 fn bonded() -> String {
     let cables = "a,b,rate,delay\nh0,s,1Gbps,10us\nh0,s,1Gbps,10us\nh1,s,1Gbps,10us\nh1,s,1Gbps,10us\n";
-    // Only the files that it writes are wanted.
+    // `table_of` is called only for the files that it writes.
     table_of("nics-cables", cables);
     table_of("nics-nodes", "name,kind\nh0,host\nh1,host\ns,switch\n");
     "[topology]\nkind = 'file'\npath = 'nics-cables.csv'\nnodes = 'nics-nodes.csv'\n".to_owned()
@@ -62,7 +62,7 @@ fn flows_on_different_nics_have_a_link_each() {
         let mut apart = 0;
         for seed in 1..=8 {
             let outcome = run(&format!("seed = {seed}\n{network}{flows}{pfabric}"));
-            // A flow alone has one path, whatever the number of NICs.
+            // A flow has a single path, whatever the number of NICs.
             assert!(
                 outcome.flows.iter().all(|flow| flow.ideal_fct_ps == back_to_back(100) && flow.bottleneck_bps == 1_000_000_000)
             );
@@ -164,7 +164,8 @@ fn a_controller_moves_flows_to_another_nic() {
     }
 }
 
-/// The link of a NIC fails for good. The host finds out, and all goes on over the other NIC; what comes back does too.
+/// The link of a NIC fails permanently. The host detects it, and all flows go on over the other NIC, in both
+/// directions.
 #[test]
 fn flows_go_on_over_the_other_nic() {
     let rows: Vec<_> = (0..16).map(|flow| (flow % 2, 1 - flow % 2, 100 * MSS, 0)).collect();
@@ -186,7 +187,7 @@ fn flows_go_on_over_the_other_nic() {
     }
 }
 
-/// Ideals and the flow engine: a flow has one path, but for spraying in the flow engine.
+/// In ideal schedules and in the flow engine a flow has one path, except for spraying in the flow engine.
 #[test]
 fn fluids_know_all_nics() {
     let flows = table("nics-fluid", &[(0, 1, 1000 * MSS, 0), (1, 0, 1000 * MSS, 0)]);
@@ -226,7 +227,7 @@ fn the_load_counts_all_nics() {
     assert!((span("0.25") / span("0.5") - 2.0).abs() < 1e-6);
 }
 
-/// Every part that is made for hosts with one NIC says so.
+/// Every part that supports only hosts with one NIC refuses others with a message.
 #[test]
 fn parts_for_hosts_with_one_nic_refuse_others() {
     for (router, why) in [
@@ -247,8 +248,8 @@ fn parts_for_hosts_with_one_nic_refuse_others() {
     }
 }
 
-/// Ties everywhere, with all that can be part of a system, NICs that hold packets back, and neighbours that pause each other. Every run ends with
-/// its audit.
+/// Many ties, with every possible part of a system, NICs that hold packets back, and neighbours that pause each
+/// other. Every run ends with the audit.
 #[test]
 fn every_part_works_at_hosts_with_several_nics() {
     let rows: Vec<_> = (0..4).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 4, 14_600 * u64::from(hop), 0))).collect();

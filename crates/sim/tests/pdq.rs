@@ -12,8 +12,8 @@ fn fct(flow: &FlowRow) -> u64 {
     flow.fct_ps().expect("finished")
 }
 
-/// The SYN and its answer, 40 bytes there and back over four links of 0.32 + 10 us; then a hundred packets back to back, of 12 us each on
-/// the first link, and 22 us for the last packet on each link.
+/// The SYN and its answer, 40 bytes in each direction over four links of 0.32 + 10 us; then a hundred packets back
+/// to back, of 12 us each on the first link, and 22 us for the last packet on each link.
 #[test]
 fn a_lone_flow_takes_one_round_trip_more_than_the_ideal() {
     let flows = table("pdq-alone", &[(0, 8, 146_000, 0)]);
@@ -32,7 +32,8 @@ fn flows_run_one_after_another_the_shortest_first() {
     // From 2 ms on the shortest flow is served, then the rest of the next one.
     let mut expected = 2 * MS;
     for (flow, size) in outcome.flows.iter().zip(sizes).rev() {
-        // Time on the wire, less the millisecond that the longer flows had at first. SYNs and changes of flow take some round trips of 129 us.
+        // Time on the wire, less the millisecond that the longer flows had at first. SYNs and changes of flow take
+        // some round trips of 129 us.
         expected += size * 1500 / 1460 * 8_000 - if flow.flow_id == 2 { 0 } else { MS };
         let late = flow.finish_ps.expect("finished") as i64 - expected as i64;
         assert!((0..12 * 129_280_000).contains(&late), "flow {}: {late} ps late", flow.flow_id);

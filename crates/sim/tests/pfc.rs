@@ -42,21 +42,21 @@ fn incast(n: u32, system: &str) -> Outcome {
     both(&scenario(&format!("pfc-incast-{n}"), &format!("kind = 'star'\nhosts = {}", n + 1), &rows, system))
 }
 
-/// The receiver's link never idles, what came from each neighbour takes its threshold and at most its headroom, and a sender pauses for all of the
-/// time that it does not send.
+/// The receiver's link is never idle. The packets from each neighbour take its threshold and at most its headroom.
+/// A sender is paused whenever it does not send.
 #[test]
 fn an_incast_fills_the_link_and_no_more_than_thresholds_and_headroom() {
     for n in [2, 4, 16] {
         let lossless = incast(n, &format!("{FIFO}buffer = {{ kind = 'pfc', total = '4MB', xoff = '30KB' }}"));
         let (last, n) = (lossless.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap(), u64::from(n));
         assert_eq!(lossless.counters.dropped_packets, 0, "{n} senders");
-        // The first packet crosses two links and two packets' times, the others follow back to back.
+        // The first packet takes two delays of links and two transmissions; the others follow back to back.
         assert_eq!(last, n * ALONE_PS + 1_200_000 + 2_000_000, "{n} senders");
         let most = port(&lossless, "s0->h0").max_queue_bytes;
         assert!((n * 28_500..=n * (30_000 + 7065)).contains(&most), "{n} senders: {most} bytes");
         for sender in 1..=n {
             let paused = port(&lossless, &format!("h{sender}->s0")).counts[1];
-            // Those that have sent all wait no more for what others still have.
+            // Senders that have sent everything no longer wait for the remaining bytes of others.
             let rest = (n - 1) * ALONE_PS;
             assert!(paused.abs_diff(rest) < rest / 20, "{n} senders: {paused} of {rest} ps");
         }
@@ -73,12 +73,14 @@ fn without_pauses_the_same_incast_loses_packets_and_with_too_little_headroom_too
     assert_eq!(enough.counters.dropped_packets, 0);
 }
 
-/// Four flows to one host hold the cable between two switches back, and with it a flow to another host: it gets as much as one of them, a
-/// quarter of a link, although its own link is idle. In a class of its own it does not notice.
+/// Four flows to one host have the cable between two switches paused, and with it a flow to another host. This flow
+/// gets the rate of one of the four, a quarter of a link, although its own link is idle. In a separate class it is
+/// not affected.
 #[test]
 fn a_flow_to_an_idle_host_is_held_back_with_others_of_its_class() {
     let topology = "kind = 'dumbbell'\nleft = 5\nright = 2\nbottleneck_rate = '50Gbps'";
-    // By number, the flow in question and two others are of the first class of two, those to the busy host of the second.
+    // By their ids the flow in question and small flows are in the first of two classes, flows to the busy host in
+    // the second.
     let (victim, small) = ((4, 6, 1_000_000, 0), (3, 6, 1, 0));
     let busy = |src| (src, 5, 1_000_000, 0);
     let rows = [victim, busy(0), small, busy(1), small, busy(2), small, busy(3)];
@@ -99,9 +101,9 @@ fn a_flow_to_an_idle_host_is_held_back_with_others_of_its_class() {
     assert!(lossy < 1.05 && paused == 0, "{lossy} times as long as alone");
 }
 
-/// Where the time of a flow goes that neighbours hold back: half of it to an idle host's NIC that its switch has pause.
+/// The breakdown of a paused flow names the ports that were paused, among them the NIC of the sender.
 #[test]
-fn the_time_of_a_flow_tells_who_paused_it() {
+fn the_breakdown_of_a_flow_names_the_paused_ports() {
     let topology = "kind = 'dumbbell'\nleft = 2\nright = 1\nbottleneck_rate = '40Gbps'";
     let system = format!("{FIFO}buffer = {{ kind = 'pfc', xoff = '30KB' }}");
     let text = scenario("pfc-why", topology, &[(0, 2, 1_000_000, 0), (1, 2, 1_000_000, 0)], &system);
@@ -116,14 +118,15 @@ fn the_time_of_a_flow_tells_who_paused_it() {
         let nic = format!("h{}->s0", found.flow.src);
         let at_nic: u64 = by_port.iter().filter(|(port, _)| *port == nic).map(|(_, time)| time).sum();
         let all: u64 = by_port.iter().map(|(_, time)| time).sum();
-        // It sends for half of the time, and waits in two switches for what these hold at their thresholds, 30 KB at 5 Gb/s each.
+        // The flow sends for half of the time, and waits in two switches behind the bytes that these hold at their
+        // thresholds, 30 KB at 5 Gb/s each.
         let fct = found.flow.fct_ps().unwrap();
         assert!(at_nic * 10 > fct * 3 && all < fct * 6 / 10, "{by_port:?} of {fct}");
         assert_eq!(found.totals().iter().map(|(_, time)| time).sum::<u64>(), fct);
     }
 }
 
-/// The port to `h4` is too slow for two of its neighbours, and in the end senders two switches away pause.
+/// The port to `h4` is too slow for two senders, and in the end a sender two switches away is paused.
 #[test]
 fn congestion_spreads_from_switch_to_switch() {
     let rows = [(0, 4, 1_000_000, 0), (5, 4, 1_000_000, 0)];
@@ -134,7 +137,7 @@ fn congestion_spreads_from_switch_to_switch() {
         ["h5->s2", "s1->s2", "s0->s1", "h0->s0", "h3->s1"].map(|name| pauses(&outcome, name) > 0)
     };
     assert_eq!(spreads("20KB"), [true, true, true, true, false]);
-    // Half of the flow passes meanwhile; of the rest the last switch holds 300 KB and the one before the others.
+    // Half of the flow passes meanwhile. Of the rest the last switch holds 300 KB and the switch before it the others.
     assert_eq!(spreads("300KB"), [true, true, false, false, false]);
     assert_eq!(spreads("2MB"), [false; 5]);
 }
@@ -181,7 +184,8 @@ fn buffer(more: &str) -> String {
     format!("buffer = {{ kind = 'pfc', total = '1MB', xoff = '20KB'{more} }}")
 }
 
-/// Two switches ahead every port of the ring carries packets that leave the ring and packets that stay on it, and in the end only the latter wait.
+/// With hosts that send two switches ahead, every port of the ring carries packets that leave the ring and packets
+/// that stay on it. In the end only the latter wait.
 #[test]
 fn a_ring_of_four_switches_deadlocks_and_says_where() {
     let outcome = both(&ring(4, 2, &buffer("")));
@@ -192,13 +196,13 @@ fn a_ring_of_four_switches_deadlocks_and_says_where() {
     names.rotate_left(first);
     let rings = [["s0->s1", "s1->s2", "s2->s3", "s3->s0"], ["s0->s3", "s3->s2", "s2->s1", "s1->s0"]];
     assert!(rings.iter().any(|ring| ring[..] == names[..]), "{names:?}");
-    // It is true: in a run that goes on none of these ports sends anything more, and no flow over them ends.
+    // The deadlock is real: in a run that goes on, none of these ports sends anything more.
     let on = both(&ring(4, 2, &buffer(", on_deadlock = 'go_on'")));
     assert_eq!((on.stop_reason, on.deadlock.as_ref()), (StopReason::End, Some(deadlock)));
     assert!(on.counters.end_ps > deadlock.at_ps + 10_000_000_000);
     for (link, _) in &deadlock.cycle {
         let sent = |outcome: &Outcome| outcome.ports[*link as usize].tx_packets;
-        // But for an order to the neighbour.
+        // The counts are equal in both runs.
         assert_eq!(sent(&outcome), sent(&on));
     }
     for threads in [2, 3] {
@@ -208,7 +212,8 @@ fn a_ring_of_four_switches_deadlocks_and_says_where() {
     }
 }
 
-/// One switch ahead nothing stays on the ring: neighbours pause, and go on. So it is with buffers that drop instead, and on a ring that is cut.
+/// With hosts that send one switch ahead, no packets stay on the ring: neighbours pause, and go on. The same holds
+/// with buffers that drop packets instead, and on a ring that is cut.
 #[test]
 fn rings_that_do_not_wait_for_themselves_do_not_deadlock() {
     let finishes = |text: &str| {
@@ -222,7 +227,7 @@ fn rings_that_do_not_wait_for_themselves_do_not_deadlock() {
     assert!(finishes(&cut) > 100);
 }
 
-/// The switches of a ring can be let go by a cable that fails: what waits there is lost.
+/// A cable that fails can end a deadlock: the packets that wait at its ports are lost.
 #[test]
 fn a_deadlock_that_is_waited_for_ends_with_a_failure() {
     let text = ring(4, 2, &buffer(", on_deadlock = 'go_on'"));

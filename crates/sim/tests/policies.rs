@@ -64,7 +64,7 @@ fn elephants_part_under_dard() {
     assert!(moved < 0.75 * hashed && moves > 10, "{moved} {hashed} {moves}");
 }
 
-/// One flow uses all paths of a fat tree evenly, there and back, and outlives a core that dies under it.
+/// One flow uses all paths of a fat tree evenly, in both directions, and survives the failure of a core switch.
 #[test]
 fn hosts_spray_packets_over_all_paths() {
     let flows = table("sprayed-by-hosts", &[(0, 15, 3_000_000, 0)]);
@@ -99,7 +99,7 @@ fn spraying_by_hosts_is_refused_where_switches_decide() {
     assert!(problem.unwrap_err().to_string().contains("`path_spray` sends a flow over several paths"));
 }
 
-/// A policy with a header of its own, or with ranks, does not stand over a transport that ranks.
+/// A policy that sets headers or ranks cannot be combined with a transport that sets ranks.
 #[test]
 fn the_rank_of_packets_belongs_to_one_part() {
     let network = network("ranks");
@@ -114,8 +114,8 @@ fn the_rank_of_packets_belongs_to_one_part() {
     }
 }
 
-/// Eighteen flows that are due after 3 to 12 ms meet at a port that needs 7 ms for them. STAM's receiver decides by the rounds, its senders change
-/// classes, and flows are given up by the rule that is set.
+/// Eighteen flows that are due after 3 to 12 ms meet at a port that needs 7 ms for them. STAM's receiver decides in
+/// rounds, its senders change classes, and flows are given up by the configured rule.
 #[test]
 fn receivers_class_flows_under_stam() {
     let network = "[topology]\nkind = 'star'\nhosts = 20\nrate = '10Gbps'\n[workload.due]\nkind = 'incast'\nsenders = 18\n\
@@ -140,8 +140,8 @@ fn receivers_class_flows_under_stam() {
     assert!(ended[0] == 0 && 0 < ended[1] && ended[1] < ended[2], "{ended:?}");
 }
 
-/// Flows that are late under any policy are given up by the TCP machine, whatever its controller: with the rule on, no flow ends in time that was
-/// given up, fewer packets are sent in vain, and no fewer flows are in time.
+/// The TCP machine gives up late flows under any policy and any congestion controller. With the rule on, no flow
+/// that was given up would have met its deadline, fewer packets are sent, and no fewer flows are in time.
 #[test]
 fn senders_give_up_late_flows_under_every_policy() {
     // 18 flows of 500 KB take 7.5 ms of the port, and are due after 3 to 7 ms.

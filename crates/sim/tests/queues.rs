@@ -98,7 +98,7 @@ fn dctcp_makes_the_sawtooth_of_the_analysis() {
 /// A packet of the model: its flow, and whether it is marked.
 type Marked = (usize, bool);
 
-/// What happens in the model: a packet reaches the queue, leaves it, or is acknowledged.
+/// An event of the model: a packet reaches the queue, leaves it, or is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Arrives(Marked),
@@ -123,8 +123,9 @@ struct Modelled {
 /// From the start of one flow to the next one.
 const STAGGER_PS: u64 = 37_300_000;
 
-/// DCTCP (RFC 8257) without hosts, losses and timers: permanent flows send into one link of 10 Gb/s, whose queue marks what makes it longer than 40
-/// packets. `base_ps` is the round trip without the queue and the transmission at this link. Returns the waiting packets every 5 us.
+/// A model of DCTCP (RFC 8257) without hosts, losses and timers: permanent flows send into one link of 10 Gb/s, whose
+/// queue marks each packet that makes it longer than 40 packets. `base_ps` is the round-trip time without the queue
+/// and the transmission at this link. Returns the waiting packets every 5 us.
 fn dctcp_model(flows: usize, base_ps: u64, end_ps: u64) -> Vec<(f64, f64)> {
     const TX: u64 = 1_200_000;
     const GAIN: f64 = 1.0 / 16.0;
@@ -193,9 +194,10 @@ fn sawtooth(seen: &[(f64, f64)]) -> [f64; 3] {
     [most, mean(seen.iter().map(|s| s.1)), mean(highs.into_iter()) - mean(lows.into_iter())]
 }
 
-/// The queue is that of a packet model of RFC 8257. The analysis of SIGCOMM 2010 assumes a small alpha, linear growth and flows in step: its swings are
-/// 7.9, 24.8 and 49.7 packets for 1, 10 and 40 flows. For one flow its equation 6 gives 8.0 without approximation. Two flows are left out: they cut
-/// together or in turn, as their phases have it, and their swing is 9.5 to 10.8 in either.
+/// The queue is that of a packet model of RFC 8257. The analysis of SIGCOMM 2010 assumes a small alpha, linear growth
+/// and synchronised flows: its swings are 7.9, 24.8 and 49.7 packets for 1, 10 and 40 flows. For one flow its
+/// equation 6 gives 8.0 without approximation. Two flows are left out: they cut their windows together or in turn,
+/// depending on their phases, and their swing is 9.5 to 10.8 in both cases.
 #[test]
 fn dctcp_has_the_queue_of_a_packet_model() {
     // Three links of 16.333 us each way; a full packet takes 120 ns at 100 Gb/s, an ACK 3.2 and 32 ns.
@@ -255,8 +257,8 @@ fn a_shaped_nic_is_fed_in_time_and_no_earlier() {
     }
 }
 
-/// Incast into a port that trims: transports that know neither trimmed nor returned packets take them for losses and finish, and what ports
-/// count is there by name. Bytes and packets are conserved, or the run would not end.
+/// Incast into a port that trims: transports that know neither trimmed nor returned packets treat them as losses and
+/// finish, and the ports' counters have their names. Bytes and packets are conserved, or the audit would fail.
 #[test]
 fn transports_survive_trimmed_and_returned_packets() {
     let rows: Vec<_> = (1..9).map(|src| (src, 0, 150_000, 0)).collect();
@@ -271,7 +273,7 @@ fn transports_survive_trimmed_and_returned_packets() {
             let sum = |n: usize| outcome.ports.iter().map(|port| port.counts[n]).sum::<u64>();
             assert!(sum(0) > 20 && (sum(1) > 0) == returns, "{transport}: {} trimmed, {} returned", sum(0), sum(1));
             assert!(outcome.flows.iter().all(|flow| flow.finish_ps.is_some() && flow.retx_packets > 0), "{transport}");
-            // Those that are returned go all the way to their senders.
+            // Returned packets travel back to their senders.
             let to_senders: Vec<u32> =
                 outcome.ports.iter().filter(|p| p.name.contains("->h") && !p.name.ends_with("->h0")).map(|p| p.port_id).collect();
             let home = outcome.packets.iter().filter(|p| p.kind == "returned" && to_senders.contains(&p.port_id)).count() as u64;
@@ -280,8 +282,9 @@ fn transports_survive_trimmed_and_returned_packets() {
     }
 }
 
-/// Two ports of one switch that each want all of a buffer of 120 packets: with a dynamic threshold of 1 each gets a third, with complete
-/// sharing half, and alone a half and all of it. With their own limits only, each is on its own.
+/// Two ports of one switch that each could use a whole buffer of 120 packets. With a dynamic threshold of 1 each port
+/// gets a third, with complete sharing a half. A single port gets a half and the whole buffer. Without a shared buffer
+/// only the ports' own limits count.
 #[test]
 fn ports_share_the_buffer_of_their_switch() {
     let peak = |buffer: &str, receivers: u32| {

@@ -1,4 +1,5 @@
-//! Hosts that take packets in at a rate of their own: closed forms, losses, hosts that pause their switch, threads, and the oracle.
+//! Hosts that take packets in at a limited rate: closed forms, losses, hosts that pause their switch, threads, and the
+//! oracle.
 
 mod common;
 #[path = "common/both.rs"]
@@ -47,7 +48,7 @@ fn a_flow_takes_as_long_as_its_receiver() {
     let slow = run("receiver-half", "receiver = { kind = 'receive_queue', rate = '5Gbps' }");
     assert_eq!(slow.flows[0].fct_ps(), Some(first + WIRE * 1600));
     assert_eq!(count(&slow, "h0->s0", "receive_queue.received"), PACKETS);
-    // When the last packet comes all have come, and about half have been taken in.
+    // When the last packet arrives, about half of all packets have been taken in.
     let most = count(&slow, "h0->s0", "receive_queue.max_bytes");
     assert!(most.abs_diff(WIRE / 2) < 3000, "{most}");
     // At its own rate a packet of 1500 bytes takes 1.2 us; with 3 us for each the host is slower than the link.
@@ -60,7 +61,7 @@ fn a_flow_takes_as_long_as_its_receiver() {
     assert!(last < 1500 && count(&fast, "h0->s0", "receive_queue.max_bytes") <= 3000);
 }
 
-/// Other hosts do not notice.
+/// A receiver does not affect other hosts.
 #[test]
 fn only_the_hosts_that_are_named_have_a_queue() {
     let rows = [(1, 0, 1_000_000, 0), (3, 2, 1_000_000, 0)];
@@ -75,7 +76,7 @@ fn only_the_hosts_that_are_named_have_a_queue() {
     assert_eq!(flow(&plain, 1).fct_ps(), flow(&idle, 1).fct_ps());
 }
 
-/// The host loses what it has no room for, the sender retransmits it, and the audit of the run counts nothing twice.
+/// The host drops packets that it has no room for, the sender retransmits them, and the audit of the run holds.
 #[test]
 fn a_full_queue_loses_packets_and_the_flow_ends() {
     let system = "receiver = { kind = 'receive_queue', rate = '2Gbps', limit = '30KB' }";
@@ -86,8 +87,9 @@ fn a_full_queue_loses_packets_and_the_flow_ends() {
     assert!(outcome.flows.iter().all(|flow| flow.finish_ps.is_some()));
 }
 
-/// A slow receiver of a lossless network pauses its switch, this the sender, and with it a flow to a host that is not slow: the symptom that Guo et
-/// al. (SIGCOMM 2016, section 4.4) saw in production. Nothing is lost, and the slow host gets what it can take.
+/// A slow receiver of a lossless network pauses its switch, and this switch pauses the sender and a flow to a host that
+/// is not slow: the symptom that Guo et al. (SIGCOMM 2016, section 4.4) saw in production. No packet is lost, and the
+/// slow host receives at its own rate.
 #[test]
 fn slow_receivers_of_a_lossless_network_pause_their_switch() {
     let topology = "kind = 'dumbbell'\nleft = 2\nright = 2\nbottleneck_rate = '10Gbps'";
@@ -101,10 +103,10 @@ fn slow_receivers_of_a_lossless_network_pause_their_switch() {
     let slow = run("receiver-pfc", "receiver = { kind = 'receive_queue', rate = '2Gbps', hosts = 'h2' }");
     let names = ["s1->h2", "s0->s1", "h0->s0", "s1->h3"];
     assert_eq!(names.map(|port| count(&slow, port, "pfc.pauses") > 0), [true, true, true, false]);
-    // The host never waits: 4 ns for each byte, behind the first packet's way over three links.
+    // The host is never idle: 4 ns for each byte, after the first packet's way over three links.
     assert_eq!(flow(&slow, 0).fct_ps(), Some(3 * (1_000_000 + 1_200_000) + WIRE * 4000));
     assert!(count(&slow, "h2->s1", "receive_queue.max_bytes") <= 30_000 + 3 * 1500 + 2500 + 64);
-    // The other flow has half of the link, and then as much as the slow one leaves.
+    // The other flow has half of the link, and then the rate that the slow flow leaves.
     let plain = run("receiver-pfc-none", "");
     let times = |outcome: &Outcome| flow(outcome, 1).fct_ps().unwrap() as f64 / (WIRE * 800) as f64;
     assert!((1.9..2.1).contains(&times(&plain)) && times(&slow) > 3.0, "{} and {}", times(&plain), times(&slow));

@@ -1,4 +1,4 @@
-//! A run is a function of plan, seed and code: probes and parallel runs change nothing.
+//! A run is a function of plan, seed and code: probes and parallel runs do not change it.
 
 mod common;
 use common::{all_systems, kinds, plan, run, run_point, system};
@@ -89,7 +89,7 @@ fn agents_show_what_ports_know_of_flows() {
         assert_eq!(shown, expected, "{name}");
         let value = |flow: usize, place: usize| at[flow * columns.len() + place].value;
         if name == "merp" {
-            // The short flow goes first; what is left of it falls.
+            // The short flow goes first, and its remaining bytes decrease.
             assert!(value(1, 0) < value(0, 0) && value(0, 1) >= 1.0 && value(1, 1) >= 1.0, "{at:?}");
             let left = |time: u64| {
                 outcome

@@ -5,7 +5,7 @@ use common::{run, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 
-/// Two leaves and two spines; the way down from the second spine has half the rate.
+/// Two leaves and two spines; the link from the second spine to the second leaf has half the rate.
 fn lopsided(router: &str) -> Outcome {
     let mut cables = String::from("a,b,rate,delay\n");
     for i in 0..12 {
@@ -97,8 +97,7 @@ fn flows_that_overflow_tables_finish() {
     }
 }
 
-/// A flow keeps the path of its start, so no packet overtakes another, whatever the probes report.
-/// The series of what switches make and take are complete, and change nothing.
+/// The time series of packets that switches make and consume are complete, and do not change the run.
 #[test]
 fn packets_of_switches_are_sampled() {
     let flows = table("probed", &[(0, 15, 300_000, 0), (3, 9, 300_000, 0)]);
@@ -121,6 +120,7 @@ fn packets_of_switches_are_sampled() {
     assert!(sampled.samples.iter().all(|row| row.value > 0.0));
 }
 
+/// A flow keeps the path of its start, so no packet overtakes another, whatever the probes report.
 #[test]
 fn flows_on_their_fastest_paths_stay_in_order() {
     let net = "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 400\nload = 0.6\nsize = 'exponential'\nmean = '100KB'";
@@ -137,7 +137,7 @@ fn probes_find_the_faster_path() {
     assert!(share > 1.4, "{share}");
 }
 
-/// Probes and answers are the router's own; ECMP makes none.
+/// The router makes probes and answers; ECMP makes no packets.
 #[test]
 fn packets_that_switches_make_are_counted() {
     let flows = table("made", &[0, 1, 2, 3].map(|i| (i, 4 + i, 300_000, 0)));

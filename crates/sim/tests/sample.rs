@@ -1,4 +1,5 @@
-//! Selections of `[sample]`: what is recorded is a part of what is recorded without them, and the run is the same.
+//! Selections of `[sample]`: the recorded rows are a part of the rows recorded without a selection, and the run is the
+//! same.
 
 mod common;
 use base::{FlowId, Time};
@@ -17,7 +18,7 @@ fn outcomes(text: &str) -> Vec<(Sample, Outcome)> {
     plan(text).points.iter().map(|point| (point.run.sample.clone().unwrap(), run_point(point))).collect()
 }
 
-/// What `some` may record of `all`.
+/// The rows of `all` that the selection `sample` records.
 fn part(sample: &Sample, all: &Outcome) -> Outcome {
     let port = |id: u32| sample.has_port(base::LinkId(id));
     let flow = |id: u32| sample.only_flows.has(FlowId(id));
@@ -64,7 +65,7 @@ fn a_selection_records_a_part_of_the_whole() {
     }
 }
 
-/// Each selection alone, and ends of time at which something happens: the start is recorded, the end is not.
+/// Each selection by itself, and time limits at which an event happens: the start is recorded, the end is not.
 #[test]
 fn each_selection_works_alone() {
     let text = |more: &str| format!("{LEAVES}[[system]]\ntransport = 'dctcp'\n{ALL}{more}");

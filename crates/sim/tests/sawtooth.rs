@@ -1,5 +1,6 @@
-//! The saw-tooth of TCP on a slow link, against closed forms. A pipe of `PIPE` packets and a buffer of `BUFFER` hold a window of at most the
-//! two together; from half of that on the link is never idle, since the buffer is larger than the pipe.
+//! The saw-tooth of TCP on a slow link, against closed forms. A pipe of `PIPE` packets and a buffer of `BUFFER` packets
+//! hold a window of at most `PIPE + BUFFER`. With a window of half of this sum or more the link is never idle, since the
+//! buffer is larger than the pipe.
 
 mod common;
 use common::{run, system_of};
@@ -66,8 +67,9 @@ fn one_flow_swings_between_half_and_all_of_pipe_and_buffer() {
         let (least, most) = windows.iter().fold((f64::MAX, 0.0f64), |(least, most), w| (least.min(*w), most.max(*w)));
         assert!(least > full / 2.0 - 1.0 && most < full + 2.0, "{options:?}: {least} to {most}, {full} fit");
         assert!(least < full / 2.0 + 2.0 && most > full - 2.0, "{options:?}: {least} to {most}, {full} fit");
-        // From half to one more than all at one packet per round trip, in which the link sends a window: 3/8 of the square. Half as fast with half
-        // the ACKs. Then a round trip until the loss is known, and one of recovery.
+        // The window grows from half of the sum to one more than the sum, by one packet per round trip, in which the link
+        // sends a window: 3/8 of the square. With half the ACKs it grows half as fast. Then a round trip until the loss is
+        // known, and a round trip of recovery.
         let rounds = if options.contains(&("ack_every", "2")) { 2.0 } else { 1.0 };
         let top = full + 1.0;
         let expected = SECONDS / ((rounds * 3.0 / 8.0 * top * top + 2.0 * top) * PACKET_S);

@@ -51,8 +51,9 @@ fn a_lone_newreno_flow_takes_its_closed_form() {
     assert_eq!(alone(&system.set("nic.low_water", "unlimited")), Some(closed));
 }
 
-/// Completion time in ps of a lone flow in slow start at line rate: a handshake, then `window` segments, and two more for each ACK. `tx` is the
-/// transmission time of a segment, `to` and `back` what a segment and an ACK take from the start of their transmission to their arrival.
+/// Completion time in ps of a lone flow in slow start at line rate: a handshake, then `window` segments, and two more
+/// for each ACK. `tx` is the transmission time of a segment; `to` and `back` are the times from the start of the
+/// transmission of a segment and of an ACK to its arrival.
 fn slow_start(segments: usize, window: usize, (tx, to, back, handshake): (u64, u64, u64, u64)) -> u64 {
     let mut departures: Vec<u64> = Vec::with_capacity(segments);
     for i in 0..segments {
@@ -113,7 +114,7 @@ fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
     }
 }
 
-/// On one link neither another schedule nor a system has a smaller mean than SRPT.
+/// On one link no other schedule and no system has a smaller mean completion time than SRPT.
 #[test]
 fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
     let text = "ideal = ['srpt', 'ps', 'fcfs', 'sjf', 'merp', 'big_switch']
@@ -204,8 +205,9 @@ fn equal_newreno_flows_share_equally_and_fill_the_link() {
     assert!((a + b) * 1500.0 / 1460.0 > 0.94 * Rate::from_gbps(1).0 as f64, "{a} + {b} bit/s");
 }
 
-/// Two flows of the stack of Linux, without a limit in slow start, share 20 Mb/s and 30 packets of buffer, whenever the second one starts. The shares
-/// are those of the last 25 s of 30. Without time stamps the back-off of one of them lasts, since all that it sends after a timeout was sent before.
+/// Two flows of the stack of Linux, without a limit in slow start, share 20 Mb/s and 30 packets of buffer, whenever the
+/// second flow starts. The shares are those of the last 25 s of 30. Without time stamps the back-off of one flow
+/// persists, since all packets that it sends after a timeout are retransmissions.
 #[test]
 fn no_flow_is_locked_out_by_its_timeouts() {
     let share = |timestamps: bool, offset_us: u64| {
@@ -249,8 +251,9 @@ fn incast_into_newreno_shows_timeouts() {
     assert!((last(&merp) as f64) < 1.25 * all, "{} ps for {all} ps of packets", last(&merp));
 }
 
-/// The mean slowdown of flows that share one link, and their mean time where they are served one after another, in a run of 3000 flows near saturation:
-/// its closed form with a start in the steady state, and too little from an empty network to an empty one. 40 seeds.
+/// The mean slowdown of flows that share one link, and their mean time if they are served one after another, in a run of
+/// 3000 flows near saturation. With a start in the steady state the means agree with the closed form; from an empty
+/// network to an empty network they are too small. 40 seeds.
 #[test]
 fn short_runs_have_the_means_of_a_steady_state() {
     let run = |flows: &str, ideal: &str| -> Vec<Outcome> {

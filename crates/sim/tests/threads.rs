@@ -1,4 +1,4 @@
-//! One run on several threads against the same run on one.
+//! Runs on several threads compared with the same runs on one thread.
 
 mod common;
 
@@ -25,30 +25,32 @@ fn assert_equal(one: &Outcome, many: &Outcome, what: &str) {
     assert_eq!((one.complete, one.stop_reason), (many.complete, many.stop_reason), "{what}");
 }
 
-/// Held by what runs on several threads alone, and by all that runs on one together: threads that wait for each other must not wait for other tests.
+/// A run on several threads locks it exclusively, runs on one thread share it: threads that wait for each other must not
+/// wait for other tests.
 static CORES: RwLock<()> = RwLock::new(());
 
-/// A cut, on so many threads, against one thread.
+/// Compares a run in the parts of a cut, on `threads` threads, with a run on one thread.
 fn assert_same_in(point: &Point, cut: Cut, threads: usize, text: &str) {
     let parts = cut.crossing.len();
-    let beside = || CORES.read().unwrap_or_else(PoisonError::into_inner);
+    let share = || CORES.read().unwrap_or_else(PoisonError::into_inner);
     let one = {
-        let _beside = beside();
+        let _shared = share();
         sim::run(&point.run, &mut |_| Continue::Yes).unwrap()
     };
     let many = {
-        let (_beside, _alone);
+        let (_shared, _exclusive);
         if threads > 1 {
-            _alone = CORES.write().unwrap_or_else(PoisonError::into_inner);
+            _exclusive = CORES.write().unwrap_or_else(PoisonError::into_inner);
         } else {
-            _beside = beside();
+            _shared = share();
         }
         sim::run_cut(&point.run, &Arc::new(cut), threads, &mut |_| Continue::Yes).unwrap()
     };
     assert_equal(&one, &many, &format!("{} in {parts} parts on {threads} threads in\n{text}", point.id));
 }
 
-/// Parts and threads. Two threads wait for each other, more would wait longer: tests run beside others, and cores are few.
+/// Numbers of parts and threads. More than two threads would wait long for each other, since tests run in parallel and
+/// there are few cores.
 const WAYS: [(usize, usize); 3] = [(2, 2), (3, 1), (7, 1)];
 
 fn assert_same_plan(plan: &Plan, ways: &[(usize, usize)], text: &str) {
@@ -193,7 +195,7 @@ fn series_and_traces_are_the_same() {
     }
 }
 
-/// In pods and racks, and in parts that no one would choose: each node wherever.
+/// In parts of pods and racks, and in random parts, each node in any part.
 #[test]
 fn random_scenarios_are_the_same() {
     for n in 0..fuzz_count(120) {
@@ -202,7 +204,7 @@ fn random_scenarios_are_the_same() {
         for point in &plan(&text).points {
             let chosen = Cut::choose(&point.run, Threads::Exactly(parts));
             let net = &point.run.net;
-            // What no cut can run, no random one can.
+            // A scenario that cannot run in parts cannot run in random parts either.
             let cut = match chosen {
                 Ok(_) if n % 2 == 1 => Cut::of(net, net.nodes().iter().map(|_| rng.below(parts as u64) as u8).collect()),
                 chosen => chosen.ok(),

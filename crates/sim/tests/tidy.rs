@@ -2,6 +2,8 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/plain.rs"]
+mod plain;
 #[path = "tidy/words.rs"]
 mod words;
 
@@ -45,7 +47,7 @@ fn every_entry_says_where_it_comes_from_and_is_tested() {
     for (room, entries) in ROOMS.iter().map(|room| (room.folder(), room.entries)) {
         for entry in entries {
             let place = format!("{room}/{}.rs", entry.name);
-            assert!(entry.head().contains("Source:"), "{place} has no `Source:` in its head");
+            assert!(entry.head().contains("Source:"), "{place} has no `Source:` in its header");
             assert!(
                 entry.text.contains("#[cfg(test)]") || root().join(room).join(entry.name).join("tests.rs").exists(),
                 "{place} has no tests"
@@ -63,7 +65,7 @@ fn every_entry_says_where_it_comes_from_and_is_tested() {
     }
 }
 
-/// A file in a room that no line of its `mod.rs` names is dead.
+/// A file of a room is dead if no line of the room's `mod.rs` names it.
 #[test]
 fn no_room_has_a_dead_file() {
     for (room, entries) in ROOMS.iter().map(|room| (room.folder(), room.entries)) {
@@ -119,7 +121,7 @@ fn no_banned_word_is_in_the_tree() {
     }
 }
 
-/// The crates, and which of ours each may use: arrows lead down only.
+/// The crates, and the crates of this workspace that each may use: arrows lead down only.
 const CRATES: [(&str, &[&str]); 9] = [
     ("base", &[]),
     ("engine", &["base"]),
@@ -151,7 +153,7 @@ fn no_crate_arrow_leads_up() {
         let own = manifest.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap_or_default();
         for (other, _) in CRATES {
             let uses = own.lines().any(|line| line.starts_with(&format!("{other} ")) || line.starts_with(&format!("{other}.")));
-            assert!(!uses || may_use.contains(&other), "crates/{name} uses crates/{other}, which stands above it");
+            assert!(!uses || may_use.contains(&other), "crates/{name} uses crates/{other}, which is above it");
         }
     }
 }
@@ -250,8 +252,8 @@ fn is_of_entry(path: &str) -> bool {
     stems.any(|stem| path == format!("{stem}.rs") || path.starts_with(&format!("{stem}/")))
 }
 
-/// Code outside the files of entries names no entry, neither in an identifier nor in a string: what is special about an entry is in its file.
-/// Sources of defaults cite papers, which are written in capitals.
+/// Code outside the files of entries names no entry, neither in an identifier nor in a string: an entry's special cases are
+/// in its file. Sources of defaults cite papers, which are written in capitals.
 #[test]
 fn generic_code_names_no_entry() {
     let plain = |word: &str| word.to_lowercase().replace('_', "");
@@ -295,7 +297,7 @@ fn generic_code_names_no_entry() {
     }
 }
 
-/// Names that several types may have: each stands behind the module that it belongs to.
+/// Names that several types may have: code writes them with their modules.
 const CONVENTIONAL: [&str; 6] = ["Cx", "Env", "Error", "Options", "Params", "State"];
 
 /// Other names that two types or more have, and why.
@@ -317,7 +319,7 @@ const SHARED: [(&str, &str); 15] = [
     ("World", "the contract of the engine, and what fulfils it"),
 ];
 
-/// A public type of generic code has a name of its own. Types in the files of entries are private matters of the entries.
+/// A public type of generic code has a unique name. Types in the files of entries are private to the entries.
 #[test]
 fn no_two_types_have_one_name() {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -356,7 +358,7 @@ fn the_core_has_no_boxed_trait_objects() {
     }
 }
 
-/// The tree on the page has every room, and names no folder a room that is none.
+/// The tree on the page has every room, and calls no other folder a room.
 #[test]
 fn the_page_on_architecture_has_all_rooms() {
     let page = read(&root().join("docs/architecture.md"));

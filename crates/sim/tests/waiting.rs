@@ -80,7 +80,7 @@ fn ideals_start_flows_by_their_own_ends() {
     for point in plan.points.iter().filter(|point| point.run.ideal.is_some()) {
         let outcome = run_point(point);
         let [request, answer, next, third] = &outcome.flows[..] else { panic!("four flows") };
-        // Nobody meets: each takes what it takes alone.
+        // The flows do not meet: each takes its ideal time.
         assert!(outcome.flows.iter().all(|row| row.fct_ps().unwrap().abs_diff(row.ideal_fct_ps) <= 2), "{:?}", point.label);
         assert_eq!(answer.start_ps.unwrap(), request.finish_ps.unwrap() + 3_000_000);
         assert_eq!(answer.deadline_ps, Some(answer.start_ps.unwrap() + 2_000_000_000));
@@ -124,7 +124,7 @@ fn requests_follow_each_other_in_a_closed_loop() {
     }
 }
 
-/// As many requests are drawn as fit before the end; those that do not begin are rows without a start.
+/// As many requests are drawn as may fit before the end. Requests that do not begin are rows without a start.
 #[test]
 fn requests_beyond_the_end_have_not_started() {
     let workload = "[workload.query]\nkind = 'requests'\nworkers = 3\ndeadline = '3ms'\n";
@@ -158,7 +158,8 @@ fn a_shuffle_runs_in_a_closed_loop_at_every_host() {
     }
 }
 
-/// A program: rank 0 computes and asks, rank 1 computes after the question and answers, and rank 2 hears of it not before its own computation is over.
+/// A program: rank 0 computes and sends to rank 1; rank 1 receives, computes and sends to rank 2; rank 2 sends only after
+/// it has received and its own computation is over.
 #[test]
 fn the_messages_of_a_program_wait_for_messages_and_computations() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("waiting.goal");

@@ -1,4 +1,5 @@
-//! Where the time of flows went: the parts of every flow sum to its completion time, and small cases have the parts that they must have.
+//! The breakdown of completion times: the parts of every flow sum to its completion time, and small cases have the
+//! expected parts.
 
 mod common;
 use base::{Dur, FlowId, Time};
@@ -43,12 +44,12 @@ fn the_parts_of_every_flow_are_its_completion_time() {
     for point in plan(&format!("{SMALL}{systems}{events}")).points {
         if point.run.system.transport.meta().many_paths {
             let watched = watch(&point.run, &[], &mut |_| Continue::Yes).unwrap();
-            assert!(watched.breakdowns().is_err(), "{}: subflows have no one history", point.id);
+            assert!(watched.breakdowns().is_err(), "{}: the time of flows on several paths cannot be broken down", point.id);
             continue;
         }
         let (outcome, found) = explain(&point);
         assert_eq!(outcome.counters.digest, common::run_point(&point).counters.digest, "{}: another run", point.id);
-        // What NICs send while a flow is closed says nothing about the flow.
+        // Packets that NICs send while a flow is closed do not affect the flow's breakdown.
         let whole: Vec<Life> = found.iter().map(|f| Life { flow: FlowId(f.flow.flow_id), open: Time::ZERO..Time::MAX }).collect();
         assert_eq!(watch(&point.run, &whole, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap(), found, "{}", point.id);
         assert_eq!(found.len(), outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()).count());
@@ -57,7 +58,7 @@ fn the_parts_of_every_flow_are_its_completion_time() {
             assert_eq!(flow.totals().iter().map(|(_, ps)| ps).sum::<u64>(), flow.flow.fct_ps().unwrap(), "{about}");
             assert_eq!(flow.spans[0].begin, Time(flow.flow.start_ps.unwrap()), "{about}");
             assert!(flow.spans.windows(2).all(|pair| pair[0].end == pair[1].begin && pair[0].part != pair[1].part), "{about}");
-            // No packet is faster than light, and the last one crosses every link.
+            // Each packet takes time on each link, and the last packet crosses every link.
             assert!(
                 ps(flow, |part| part == TimePart::Propagation) > 0 && ps(flow, |part| part == TimePart::Transmission) > 0,
                 "{about}"
@@ -89,7 +90,8 @@ fn a_handshake_and_a_window_are_round_trips() {
     let trip = 4 * 32_000 + 4 * 1_000_000;
     let found = &tcp("")[0];
     assert_eq!(ps(found, |part| part == TimePart::Handshake), trip);
-    // The first packet is answered after its own 2 x 1.2 us and 2 us; the answer takes half a trip, and sets off the sixth.
+    // The first packet is acknowledged after its own 2 x 1.2 us and 2 us. The ACK takes half a trip, and lets the sender send
+    // the sixth packet.
     assert_eq!(ps(found, |part| part == TimePart::Wait), trip / 2);
     assert_eq!(ps(&tcp(", handshake = false")[0], |part| part == TimePart::Handshake), 0);
 }
@@ -111,7 +113,7 @@ fn waiting_behind_others_is_the_queue_of_a_port() {
 }
 
 #[test]
-fn what_is_sent_again_costs_the_time_since_it_was_sent_first() {
+fn a_retransmission_costs_the_time_since_the_first_transmission() {
     let text = format!(
         "{LONE}[[event]]\nlink = ['s0', 'h0']\nat = '6us'\nuntil = '20us'\n[[system]]\n\
                         transport = {{ kind = 'newreno', handshake = false, min_rto = '1ms', init_rto = '3ms' }}\n"
@@ -124,18 +126,19 @@ fn what_is_sent_again_costs_the_time_since_it_was_sent_first() {
     let [(loss, time)] = again(found)[..] else { panic!("{found:?}") };
     assert!((1_000_000_000..4_000_000_000).contains(&time), "{found:?}");
     assert!(found.flow.fct_ps().unwrap() - time < 100_000_000, "{found:?}");
-    // A packet had been acknowledged when the link went down; the packet that is waited for reached a switch without a path.
+    // A packet had been acknowledged when the link went down. The missing packet reached a switch without a path.
     assert_eq!((loss.timer, loss.port), (Timeout::new("min_rto", Dur::from_ms(1)), net.link_named("h1->s0")), "{found:?}");
-    // A SYN that is lost is sent again too.
+    // A lost SYN is retransmitted too.
     let syn = &one(&text.replace("handshake = false, ", "").replace("at = '6us'", "at = '1us'"))[0];
     let loss = LossCause { timer: Timeout::new("init_rto", Dur::from_ms(3)), port: net.link_named("s0->h0") };
     assert_eq!(again(syn), [(loss, 3_000_000_000)], "{syn:?}");
     assert_eq!(ps(syn, |part| part == TimePart::Handshake), 4 * 32_000 + 4 * 1_000_000);
 }
 
-/// Of twenty packets at line rate the 15th and the 16th are on the link when it fails. Four follow them, and their ACKs show the loss.
+/// Twenty packets leave at line rate. The 15th and the 16th are on the link when it fails. Four follow them, and their ACKs
+/// show the loss.
 #[test]
-fn a_loss_that_answers_show_has_a_port_and_no_timer() {
+fn a_loss_that_acks_show_has_a_port_and_no_timer() {
     let text = format!(
         "{}[[event]]\nlink = ['s0', 'h0']\nat = '20.5us'\nuntil = '20.9us'\n[[system]]\n\
          transport = {{ kind = 'newreno', handshake = false, init_window = 20 }}\n",
@@ -152,8 +155,8 @@ fn a_loss_that_answers_show_has_a_port_and_no_timer() {
 const LEAVES: &str = "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n[workload.web]\nkind = 'poisson'\nflows = 80\n\
                       load = 0.7\nsize = 'pareto'\nmean = '40KB'\nshape = 1.5\n[sample]\nports = false\npackets = true\n";
 
-/// A trace around a flow has what a whole trace has: all packets of the flow and, of each packet that passed a port of its path while it
-/// was open, every row at these ports and at those that lead there.
+/// A trace around a flow has the rows of a whole trace: all packets of the flow and, for each packet that passed a port of
+/// its path while it was open, every row at these ports and at the ports that lead there.
 #[test]
 fn a_trace_around_a_flow_is_a_part_of_the_whole_trace() {
     let systems: String = all_systems("20pkt").iter().map(scenario::Outline::toml).collect();
@@ -168,7 +171,7 @@ fn a_trace_around_a_flow_is_a_part_of_the_whole_trace() {
         let mut others = whole.packets.iter();
         assert!(
             rows.iter().all(|row| others.any(|other| other == row)),
-            "{}: rows and their order are those of the whole",
+            "{}: rows and their order are those of the whole trace",
             point.id
         );
         let own = |rows: &[PacketRow]| rows.iter().filter(|row| row.flow_id == life.flow.0).cloned().collect::<Vec<_>>();

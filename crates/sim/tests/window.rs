@@ -1,4 +1,5 @@
-//! The measurement window: what is measured in it is exact, whatever stands at the ports, and it does not depend on when a run ends.
+//! The measurement window: its measurements are exact, whatever discipline the ports have, and do not depend on when a
+//! run ends.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn area(port: &PortRow, outcome: &Outcome) -> f64 {
     port.mean_queue_bytes * outcome.counters.end_ps as f64
 }
 
-/// A flow without what was measured of it in the window.
+/// A flow without its measurements in the window.
 fn unmeasured(flow: FlowRow) -> FlowRow {
     FlowRow { window_delivered_bytes: None, ..flow }
 }
@@ -55,7 +56,7 @@ fn windows_side_by_side_add_up_to_the_run() {
                 assert_eq!(busy, port.busy_ps, "{name}: {}", port.name);
                 // A wait that is cut in two is rounded twice, to 1024 ps.
                 let (error, rounding) = ((queued - area(port, whole)).abs(), 2.0 * 100.0 * 1500.0 * 1024.0 + 1e-9 * queued);
-                // Copies that came too late may still wait when the run ends, and the two means treat such a wait differently.
+                // Duplicates that arrive too late may still wait when the run ends, and the two means treat such waits differently.
                 assert!(left > 0 || error <= rounding, "{name}: {} off by {error} of {queued}", port.name);
             }
             for flow in &whole.flows {
@@ -82,7 +83,7 @@ fn a_straggler_does_not_dilute_the_window() {
     // All but a few microseconds, in which pFabric's senders take turns.
     let busy = to_host.window_busy_ps.unwrap();
     assert!((1499 * MS / 100..=15 * MS).contains(&busy), "{busy}");
-    // 15 ms of 1460 bytes in 12 us, less what pFabric sends twice.
+    // 15 ms of 1460 bytes in 12 us, less the packets that pFabric sends twice.
     assert!(window.delivered_bytes.abs_diff(1460 * 1250) <= 20_000, "{}", window.delivered_bytes);
     assert!(to_host.mean_queue_bytes < 0.05 * to_host.window_mean_queue_bytes.unwrap(), "{to_host:?}");
     // By default up to the last start, which the straggler makes.

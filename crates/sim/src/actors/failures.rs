@@ -27,8 +27,8 @@ pub struct FailureActor {
     happened: Front,
     detected: Front,
     converged: Front,
-    /// Changes (link, up) that the switches at the ends of the link have detected and of which the router is
-    /// not notified yet.
+    /// Changes (link, up) that the switches at the ends of the link have detected. The router is not notified
+    /// of them yet.
     found_out: Vec<(LinkId, bool)>,
     /// By link: the total of its past down times, and the start of the present one.
     down: Vec<(Dur, Option<Time>)>,

@@ -45,7 +45,7 @@ pub struct FlowWorld {
     pub waiting: Option<WaitingFlows>,
     /// The flows that waited for other flows and have started, in the order of their starts.
     pub started: Vec<FlowId>,
-    /// What became of paths that were named, for the controller.
+    /// Paths set by the controller that died or came back, for the controller.
     pub path_changes: Vec<PathChange>,
     /// By link: whether the nodes at its ends know that it is down; empty if no link ever goes down.
     pub known_down: Vec<bool>,

@@ -16,9 +16,9 @@ pub struct Receiving {
 
 /// A packet that its host has not taken in yet.
 pub struct Waits {
-    /// When the host takes it in.
+    /// Time at which the host takes the packet in.
     pub at: Time,
-    /// Where it counts in the buffer, if neighbours may pause each other.
+    /// The place where the packet counts in the buffer, if neighbours may pause each other.
     pub place: Option<Place>,
     /// The packet.
     pub packet: Packet,

@@ -54,7 +54,7 @@ impl PartMessage {
 /// The parts that run on one thread.
 type Crew<P> = Vec<Part<Engine<Carried>, P>>;
 
-/// How far parts are to run.
+/// The limits of a run of parts.
 #[derive(Clone, Copy)]
 struct Bounds {
     /// The latest time.

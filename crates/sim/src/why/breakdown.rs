@@ -5,7 +5,7 @@ use base::{LinkId, Time};
 use proto::Timeout;
 use std::collections::BTreeMap;
 
-/// What an interval of a flow's completion time was spent on.
+/// A part of a flow's completion time: the activity on which an interval of the time was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimePart {
     /// The exchange of control packets, until the first reply reached the sender.
@@ -68,7 +68,7 @@ impl TimePart {
 /// An interval of a flow's completion time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What the interval was spent on.
+    /// The part to which the interval belongs.
     pub part: TimePart,
     /// Start of the interval.
     pub begin: Time,

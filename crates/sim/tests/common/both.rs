@@ -1,11 +1,12 @@
-//! A run in the engine and in the oracle, for test files that have `common` and the oracle's `reference`.
+//! Runs a scenario in the engine and in the oracle, for test files that have `common` and the oracle's
+//! `reference`.
 
 use crate::common::plan;
 use crate::reference::Reference;
 use sim::outcome::PortRow;
 use sim::{Carried, Continue, Outcome};
 
-/// The outcome of the engine, which is that of the oracle.
+/// Returns the outcome of the engine. Asserts that the oracle has the same outcome.
 pub fn both(text: &str) -> Outcome {
     let point = &plan(text).points[0];
     let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();

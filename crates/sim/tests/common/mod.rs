@@ -1,7 +1,9 @@
-//! Scenarios for tests: every entry of the registry in systems that it can run in, on a topology and a workload given as text.
+//! Scenarios for tests: every entry of the registry in systems that it can run in, on a topology and a
+//! workload given as text.
 //!
-//! A new entry needs no line here: [`kinds`] walks the rooms, the `META` of an entry says what stands beside it, and combinations that the
-//! check of scenarios refuses are skipped. The lists below hold only parameters that differ from the defaults.
+//! A new entry needs no line here: [`kinds`] walks the rooms, the `META` of an entry says what it implies for
+//! other slots, and combinations that the check of scenarios refuses are skipped. The lists below hold only
+//! parameters that differ from the defaults.
 
 #![allow(dead_code)] // Each test file uses a part of this module.
 
@@ -10,7 +12,8 @@ use base::{Dur, Rng};
 use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
-/// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
+/// Parameters that replace an entry's defaults in every test. With them short queues mark, and flows of few
+/// packets reach every phase.
 const TUNED: [(&str, &str); 14] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
@@ -28,7 +31,7 @@ const TUNED: [(&str, &str); 14] = [
     ("receiver", "receive_queue rate=8Gbps per_packet=50ns hosts=h0..h2"),
 ];
 
-/// Entries with other parameters, which are tried beside every entry as it is.
+/// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
 const VARIANTS: [(&str, &str); 27] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
@@ -88,7 +91,8 @@ fn words(choice: &str) -> (&str, impl Iterator<Item = (&str, &str)>) {
     (words.next().unwrap_or(choice), words.filter_map(|word| word.split_once('=')))
 }
 
-/// Sets what tests have in place of the defaults of an entry: a queue of `limit`, no timeout above 10 ms, what [`TUNED`] says.
+/// Sets the parameters that replace an entry's defaults in tests: a queue of `limit`, no timeout above 10 ms,
+/// and those in [`TUNED`].
 fn tune(mut system: Outline, place: &str, kind: &str, limit: &str) -> Outline {
     let long = |default: &str| base::units::parse_dur(default).is_ok_and(|time| time > Dur::from_ms(10));
     for field in entry(place, kind).fields {
@@ -114,12 +118,12 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
             system = tuned.set(&format!("{}.kind", slot.name), kind);
         }
     }
-    // What entries put beside each other they need more.
+    // Parameters that the entries of the outline set for each other take precedence.
     outline.keys().fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
 }
 
-/// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`], and brings what it needs of the other
-/// places, but for the transport.
+/// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`].
+/// Other places get the parts that it needs, except for the transport.
 pub fn with(system: &Outline, place: &str, choice: &str, limit: &str) -> Outline {
     let (kind, pairs) = words(choice);
     let mut system = tune(system.clone().without(place).set(&format!("{place}.kind"), kind), place, kind, limit);
@@ -145,7 +149,8 @@ pub fn fits(rest: &str, system: &Outline) -> bool {
     load(&format!("{rest}{}", system.toml())).is_ok()
 }
 
-/// Every choice for a slot with every transport that it fits, and the system around every entry, where the topology lets it pass.
+/// Every choice for a slot with every transport that it fits, and the system around every entry, as far as the
+/// check accepts them on this topology and workload.
 pub fn systems_with(slot: &str, limit: &str, rest: &str) -> Vec<Outline> {
     let mut found: Vec<Outline> = Vec::new();
     for transport in kinds("transport") {
@@ -180,7 +185,7 @@ pub fn all_systems(limit: &str) -> Vec<Outline> {
     found
 }
 
-/// Whether two systems differ in nothing but the label.
+/// Whether two systems differ only in the label.
 fn same(a: &Outline, b: &Outline) -> bool {
     let lines = |system: &Outline| {
         let mut lines: Vec<_> =
@@ -298,7 +303,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         _ => table_of(&format!("fuzz-{n}"), &random_table(hosts, kind == "waiting", rng)),
     };
     let (events, lasting) = random_events(&topology, &mut pick_events);
-    // Senders of flows that are cut off for good try again and again.
+    // Senders of flows that are cut off permanently retransmit again and again.
     let end = if lasting { "5ms" } else { "30s" };
     let windows = ["", "until = 'end'", "from = '20%'\nuntil = '60%'", "from = '7us'\nuntil = '90us'", "from = '30us'"];
     let window = windows[measure_rng.below(windows.len() as u64) as usize];

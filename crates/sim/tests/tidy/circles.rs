@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Arrows between files by name.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The circles: sets of two or more files that reach each other.
+/// Returns the circles: sets of two or more files that reach each other.
 pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let reach = |from: &str| {
         let (mut seen, mut stack) = (BTreeSet::new(), vec![from]);
@@ -31,7 +31,7 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     found.into_iter().filter(|circle| circle.len() > 1).collect()
 }
 
-/// The code of a Rust file above its tests, without comments and texts in quotes.
+/// Returns the code of a Rust file above its tests, without comments and texts in quotes.
 pub fn code(text: &str) -> String {
     let above = text.split("\n#[cfg(test)]").next().unwrap_or(text);
     let lines = above.lines().map(|line| {
@@ -42,7 +42,7 @@ pub fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The arrows of a crate, from its files as (path below `src`, text). `rooms` are folders whose files are one.
+/// Returns the arrows of a crate, from its files as (path below `src`, text). Each folder in `rooms` counts as one file.
 pub fn of_crate(files: &[(String, String)], rooms: &[&str]) -> Arrows {
     // A module's path, `transport::merp`, of a file: `transport/merp.rs`, `transport/mod.rs`.
     let module = |path: &str| {

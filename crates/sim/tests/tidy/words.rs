@@ -1,4 +1,4 @@
-//! The words of Rust code: identifiers, and words in strings, without comments and without the tests at the foot of a file.
+//! The words of Rust code: identifiers, and words in strings, without comments and without the tests at the end of a file.
 
 /// The words of a file's code, in order, each with whether it is in a string.
 pub fn words(text: &str) -> Vec<(String, bool)> {
@@ -29,7 +29,7 @@ pub fn words(text: &str) -> Vec<(String, bool)> {
     found
 }
 
-/// The words of a string that begins here. Returns its length with both quotes.
+/// Adds the words of the string at the start of `chars`. Returns its length with both quotes.
 fn string(chars: &[char], found: &mut Vec<(String, bool)>) -> usize {
     let mut end = 1;
     while end < chars.len() && chars[end] != '"' {
