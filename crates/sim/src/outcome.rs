@@ -291,7 +291,7 @@ pub struct PortRow {
     pub lost_link: u64,
     /// Time for which the link was down.
     pub down_ps: u64,
-    /// Packets marked.
+    /// Packets that the port marked.
     pub marks: u64,
     /// Time spent transmitting.
     pub busy_ps: u64,
@@ -301,7 +301,7 @@ pub struct PortRow {
     pub mean_queue_bytes: f64,
     /// Time spent transmitting in the measurement window; `None` if the run ended before the window began.
     pub window_busy_ps: Option<u64>,
-    /// Bytes waiting, averaged over the measurement window.
+    /// Bytes waiting, averaged over the measurement window; `None` if the run ended before the window began.
     pub window_mean_queue_bytes: Option<f64>,
     /// The port's counts, one per counter of [`Outcome::port_counters`].
     pub counts: Vec<u64>,
@@ -416,7 +416,7 @@ pub struct Counters {
     /// Packets that the router (at switches) and the policy (at hosts) created; `None` if the system
     /// creates none.
     pub made_packets: Option<u64>,
-    /// Bytes of these packets.
+    /// Bytes of the packets that the router and the policy created.
     pub made_bytes: Option<u64>,
     /// Number of times that the controller set the path of a flow; `None` without a controller.
     pub moves: Option<u64>,

@@ -18,9 +18,9 @@ pub struct Progress {
 /// The decision of the watcher of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continue {
-    /// Go on.
+    /// Go on with the run.
     Yes,
-    /// Stop here: the outcome is incomplete.
+    /// Stop the run now, with an incomplete outcome.
     No,
 }
 

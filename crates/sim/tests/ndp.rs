@@ -98,7 +98,7 @@ fn headers_may_be_lost() {
     assert_eq!(trimmed + control, outcome.counters.dropped_packets);
 }
 
-/// A flow alone: each pass takes each of the four paths once, so that the uplinks differ by one packet.
+/// A single flow: each pass takes each of the four paths once, so the uplinks differ by at most one packet.
 #[test]
 fn packets_are_spread_evenly_over_all_paths() {
     let net = "end = '1s'\n[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'\n";

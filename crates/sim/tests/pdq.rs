@@ -23,7 +23,7 @@ fn a_lone_flow_takes_one_round_trip_more_than_the_ideal() {
     assert_eq!(fct(&outcome.flows[0]) - outcome.flows[0].ideal_fct_ps, us(82_560));
 }
 
-/// Three flows to one host, each shorter than the previous one: each preempts the earlier flows and then has the link alone.
+/// Three flows to one host, each shorter than the previous flow: each preempts the earlier flows and then has the whole link.
 #[test]
 fn flows_run_one_after_another_the_shortest_first() {
     let sizes = [3_000_000, 2_000_000, 1_000_000];

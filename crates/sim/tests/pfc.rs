@@ -162,7 +162,7 @@ fn threads_and_failures_give_the_same_bytes() {
     }
 }
 
-/// A ring of switches with three hosts each. Every host sends to one that is `ahead` switches further on.
+/// A ring of switches with three hosts each. Every host sends to a host that is `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, more: &str) -> String {
     let name = format!("pfc-ring-{switches}");
     let mut cables = String::from("a,b,rate,delay\n");

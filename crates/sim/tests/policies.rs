@@ -36,8 +36,8 @@ fn every_transport_finishes_under_every_policy() {
     }
 }
 
-/// Four long flows between two leaves with four spines: alone on its path a flow takes 25 ms, and two that share one take twice as long. Hosts
-/// find the paths that are free, also when a spine dies for a while.
+/// Four long flows between two leaves with four spines. A flow takes 25 ms if no other flow is on its path; two flows that share
+/// a path take twice as long. Hosts find free paths, also when a spine fails for a while.
 #[test]
 fn elephants_part_under_dard() {
     let flows = table("elephants", &[0, 1, 2, 3].map(|i| (i, 4 + i, 3_000_000, 0)));

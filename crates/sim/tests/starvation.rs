@@ -7,7 +7,7 @@ use common::{run, system, table};
 const MS: u64 = 1_000_000_000;
 
 /// When the long flow and the last short flow finish, in ps. The 600 packets of the long flow take 7.2 ms, the 300 of a short flow 3.6 ms. A
-/// short flow starts every 3.6 ms, so that the short flows alone load the link fully.
+/// short flow starts every 3.6 ms, so that the short flows load the link fully by themselves.
 fn ends(transport: &str, shorts: u32) -> [u64; 2] {
     let stream = (0..shorts).map(|i| (2 + i % 6, 0, 300 * 1460, MS / 10 + u64::from(i) * 3_600_000_000));
     let rows: Vec<_> = std::iter::once((1, 0, 600 * 1460, 0)).chain(stream).collect();

@@ -37,7 +37,7 @@ fn a_lone_pfabric_flow_takes_the_ideal_time() {
 }
 
 /// Handshake, then slow start from 3 segments: the sender waits for the ACKs of rounds of 3 and 6 segments, and from the third window on
-/// sends back to back, since the path holds 10.8 segments. A NIC that pulls packets and one that takes all of them at once make no difference.
+/// sends back to back, since the path holds 10.8 segments. The result is the same for a NIC that pulls packets and for a NIC that takes all of them at once.
 #[test]
 fn a_lone_newreno_flow_takes_its_closed_form() {
     let handshake = 8 * 10_320_000;

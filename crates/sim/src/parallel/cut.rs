@@ -29,7 +29,7 @@ pub enum Uncut {
     /// Hosts may change the paths of their flows, and the path of the replies, which another part may
     /// send, changes at the same time.
     Paths,
-    /// See [`Cut::forbids`].
+    /// Flows wait for other flows that may be given up: see [`Cut::forbids`].
     Gives,
 }
 

@@ -1,6 +1,7 @@
 //! Probes watch transmissions, drops and failures of links, and cost nothing when off.
 //!
-//! Every method has an empty inlined default and [`Off`] overrides none, so a run without probes is compiled without them.
+//! Every method that watches has an empty inlined default, and [`Off`] overrides none of them. So a run
+//! without probes is compiled without their calls.
 
 use base::{LinkId, Time};
 use proto::Packet;

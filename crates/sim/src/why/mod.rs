@@ -12,7 +12,7 @@
 //! | start of transmission | arrival at the port | paused while the far end pauses the port for this packet, else queue of the port; at the NIC queue only while it sends other flows' packets, else transmission |
 //! | hand-over to the NIC of bytes sent before | first hand-over of these bytes | retransmission: the timer that expired, and where the packet was lost |
 //! | hand-over caused by a reply | arrival, at the receiver, of the packet that caused the reply | pacing or window |
-//! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
+//! | any other hand-over | hand-over of the previous packet | transmission and queue while the NIC sends, else pacing or window |
 //! | hand-over of the first packet | start | transmission, queue, and pacing or window; before them a handshake, and the retransmissions of its packets |
 
 mod around;
