@@ -59,6 +59,8 @@ $(VENV)/.tools: $(VENV)/.installed
 	@touch $@
 
 RUST := Cargo.toml Cargo.lock .cargo/config.toml $(shell find crates -type f -not -path '*/tests/*' -not -name '*.md')
+# The command line lists figures and formats from their files: crates/cli/build.rs.
+RUST += $(wildcard python/flowloom/figures/kinds/*.py python/flowloom/exports/*.py)
 
 $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
 	$(call say,release build of the compiled part: some minutes the first time)

@@ -7,13 +7,14 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from flowloom import exports
+from flowloom.base.rooms import Entry
 from flowloom.figures.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +97,9 @@ def test_parameters_are_described(schema: dict[str, Any]) -> None:
     assert theta.startswith("Detecting-rate threshold") and "Default: 0.8 (section 6.1" in theta
 
 
-@pytest.mark.parametrize(("what", "known"), [("figures", list(KINDS)), ("formats", list(exports.FORMATS))])
-def test_the_command_line_lists_what_python_draws_and_writes(what: str, known: list[str]) -> None:
+@pytest.mark.parametrize(("what", "known"), [("figures", KINDS), ("formats", exports.FORMATS)])
+def test_the_command_line_lists_what_python_draws_and_writes(what: str, known: Mapping[str, Entry]) -> None:
     command = [sys.executable, "-m", "flowloom", "list", what]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert sorted(line.split()[0] for line in printed.splitlines()) == sorted(known)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in printed] == list(known)
+    assert all(entry.meta.summary in line for line, entry in zip(printed, known.values(), strict=True))

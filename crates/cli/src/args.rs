@@ -6,7 +6,7 @@ mod replay;
 pub use copied::{CopiesArgs, ExamplesArgs, LabArgs};
 pub use replay::{PlayArgs, WhyArgs};
 
-use crate::named::NAMED;
+use crate::named::{NAMED, kinds};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -262,16 +262,7 @@ pub enum TableFormat {
 
 /// Options of `plot`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  flowloom plot results/demo                                   every kind that the results can show
-  flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
-  flowloom plot results/demo --kind fct_cdf --out fct.pdf
-  flowloom plot results/demo --metrics p99_slowdown_short --style paper --width 3.33in --font Times --format pdf,csv
-  flowloom plot results/demo --kind slowdown --statistic mean,p99 --at load=0.8 --systems pFabric,MERP
-
-docs/figures.md shows figures for papers.
-Kinds: slowdown, metrics, sharing, mixed, group_cdf, fct_cdf, er_cdf, fct_size, topology, utilisation; with [sample]: queue, rate, goodput, throughput, heatmap, cwnd; with its packets: gantt")]
+#[command(after_help = plot_examples())]
 pub struct PlotArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]
@@ -312,6 +303,19 @@ pub struct PlotArgs {
     /// Where figures go [default: figures/ in the results' folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+fn plot_examples() -> String {
+    let examples = "\
+Examples:
+  flowloom plot results/demo                                   every kind that the results can show
+  flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
+  flowloom plot results/demo --kind fct_cdf --out fct.pdf
+  flowloom plot results/demo --metrics p99_slowdown_short --style paper --width 3.33in --font Times --format pdf,csv
+  flowloom plot results/demo --kind slowdown --statistic mean,p99 --at load=0.8 --systems pFabric,MERP
+
+docs/figures.md shows figures for papers.";
+    format!("{examples}\nKinds: {}", kinds())
 }
 
 /// A format of figures.

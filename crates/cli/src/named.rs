@@ -56,45 +56,41 @@ fn distributions() -> Vec<Item> {
     SHIPPED.iter().map(item).collect()
 }
 
-/// The kinds of figures, which Python draws.
-pub const FIGURES: &[(&str, &str)] = &[
-    ("slowdown", "slowdown against flow size, in bins of equal count, with 95 % bands over seeds"),
-    ("metrics", "metrics against the swept key, with 95 % bands over seeds"),
-    ("sharing", "goodput, completion time of groups and fairness (Jain's index) against the swept key"),
-    ("mixed", "missed deadlines beside completion times of flows without one"),
-    ("group_cdf", "distribution of the completion times of groups"),
-    ("fct_cdf", "distribution of completion times, with the tail on logarithmic axes"),
-    ("er_cdf", "distribution of expansion ratios, with the tail on logarithmic axes"),
-    ("fct_size", "completion time against flow size, in bins of equal count"),
-    ("topology", "the network: busier links are darker and wider, failed links are crossed out"),
-    ("utilisation", "utilisation of the busiest links"),
-    ("queue", "queue length over time at the ports with the longest queues; needs [sample]"),
-    ("rate", "sending rate over time of the flows that send most; needs [sample]"),
-    ("goodput", "goodput of all flows together over time; needs [sample]"),
-    ("throughput", "throughput over time, stacked by flow size; needs [sample]"),
-    ("heatmap", "utilisation of every link over time; needs [sample]"),
-    ("cwnd", "windows over time of the flows that send most; needs [sample]"),
-    ("gantt", "which flow has a link, packet by packet; needs [sample] with `packets = true`"),
-];
+/// An entry of a Python room: its name, its summary and the table of results that it needs.
+type PythonEntry = (&'static str, &'static str, &'static str);
+
+/// The kinds of figures. `build.rs` reads them from `flowloom.figures.kinds`.
+const FIGURES: &[PythonEntry] = include!(concat!(env!("OUT_DIR"), "/figures.rs"));
+
+/// The formats of exports. `build.rs` reads them from `flowloom.exports`.
+const FORMATS: &[PythonEntry] = include!(concat!(env!("OUT_DIR"), "/formats.rs"));
 
 fn figures() -> Vec<Item> {
-    FIGURES.iter().map(plain).collect()
+    FIGURES.iter().map(python_entry).collect()
 }
-
-/// The formats of exports, which Python writes: a module of `flowloom.exports` for each.
-pub const FORMATS: &[(&str, &str)] = &[
-    ("hpcc", "the flows as a flow file of HPCC's simulator (ns-3)"),
-    ("htsim", "the flows as a connection matrix of htsim"),
-    ("pcapng", "the packets as a capture for Wireshark and tcpdump; needs [sample] with `packets = true`"),
-    ("perfetto", "flows, links and queues as tracks over time, for ui.perfetto.dev"),
-];
 
 fn formats() -> Vec<Item> {
-    FORMATS.iter().map(plain).collect()
+    FORMATS.iter().map(python_entry).collect()
 }
 
-fn plain((name, about): &(&'static str, &str)) -> Item {
-    Item { name, summary: (*about).to_owned(), source: "", more: nothing }
+fn python_entry((name, summary, needs): &PythonEntry) -> Item {
+    let scenario = match *needs {
+        "samples" => "; needs [sample]",
+        "packets" => "; needs [sample] with `packets = true`",
+        _ => "",
+    };
+    Item { name, summary: format!("{summary}{scenario}"), source: "", more: nothing }
+}
+
+/// The kinds of figures in one line, grouped by what the scenario must record for them.
+pub fn kinds() -> String {
+    let group = |recorded: fn(&str) -> bool| {
+        let names = FIGURES.iter().filter(|(.., needs)| recorded(needs)).map(|(name, ..)| *name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (always, samples) = (group(|needs| !["samples", "packets"].contains(&needs)), group(|needs| needs == "samples"));
+    let packets = group(|needs| needs == "packets");
+    format!("{always}; with [sample]: {samples}; with `packets = true` in [sample]: {packets}")
 }
 
 /// Sizes that a distribution is looked at: one, two and five of each decade.
