@@ -1,10 +1,12 @@
-//! Reads the kinds of figures and the formats of exports from the Python modules that draw and write them, so that `list`, `explain` and
-//! help texts name them without a second list. Python is not run: the sources are read as text, and the build fails if they look different.
+//! Reads the kinds of figures and the formats of exports from the Python modules that draw and
+//! write them, so that `list`, `explain` and help texts name them without a second list. Python is
+//! not run: the sources are read as text, and the build fails if they look different.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The folders of the Python package with one module per entry, and the file with their entries that the crate includes.
+/// The folders of the Python package with one module per entry, and the file with their entries
+/// that the crate includes.
 const ROOMS: [(&str, &str); 2] = [("figures/kinds", "figures.rs"), ("exports", "formats.rs")];
 
 fn main() {
@@ -16,7 +18,8 @@ fn main() {
     }
 }
 
-/// The entries of a room as a Rust array of (name, summary, table of results that is needed), in the order of the room's list.
+/// The entries of a room as a Rust array of (name, summary, table of results that is needed), in
+/// the order of the room's list.
 fn entries(folder: &Path) -> String {
     let path = folder.join("__init__.py");
     let text = read(&path);
@@ -38,7 +41,8 @@ fn entry(name: &str, path: &Path) -> String {
     format!("({name:?}, {summary:?}, {needs:?})")
 }
 
-/// The value of a Python expression that begins with string literals, which Python joins. `None` if it begins otherwise.
+/// The value of a Python expression that begins with string literals, which Python joins. `None` if
+/// it begins otherwise.
 fn literals(text: &str) -> Option<String> {
     let (mut value, mut rest) = (String::new(), text.trim_start());
     while let Some((part, after)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {

@@ -1,9 +1,9 @@
-//! Hashes the sources that decide what a run does, so that results can tell which program made them.
+//! Hashes the sources on which results depend, so that manifests record which program wrote them.
 
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The crates that a run goes through.
+/// The crates on which results depend.
 const CRATES: [&str; 6] = ["base", "engine", "proto", "fabric", "scenario", "sim"];
 
 fn main() {

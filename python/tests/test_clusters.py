@@ -202,7 +202,7 @@ def test_mistakes_are_raised_as_here(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no point `x`"):
         scenario.run(on=Direct(), points=["x"], out=tmp_path / "p")
     auto = Scenario.from_toml(TEXT.replace("seed = [1, 2]", 'seed = "auto"\nmax_seeds = 4'))
-    with pytest.raises(_core.ScenarioError, match="cannot be run apart"):
+    with pytest.raises(_core.ScenarioError, match="cannot run in shards"):
         auto.run(on=Direct(), out=tmp_path / "a")
     scenario.run(out=tmp_path / "other")
     changed = Scenario.from_toml(TEXT.replace("15KB", "16KB"))
@@ -312,15 +312,15 @@ def test_slurm_where_there_is_none(quick: Path, capfd: pytest.CaptureFixture[str
 def test_shares_of_machines_without_a_cluster(quick: Path, here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for number in (1, 2, 3):
         assert main(["run", "small.toml", "--shard", f"{number}/3"]) == 0
-        assert f"share {number} of 3" in capfd.readouterr().err
+        assert f"shard {number} of 3" in capfd.readouterr().err
     folders = [f"results/small-shard{number}of3" for number in (1, 2, 3)]
     assert all((quick / folder / "points.parquet").is_file() for folder in folders)
     assert main(["merge", *folders[:2], "--out", "results/part", "--strict"]) == 1
-    assert "incomplete: 2 points are in none of the folders" in capfd.readouterr().err
+    assert "incomplete: 2 points are missing from all folders" in capfd.readouterr().err
     assert main(["merge", *folders, "--out", "results/small"]) == 0
     assert files(quick / "results/small") == files(here)
     assert main(["run", "small.toml", "--out", "results/small"]) == 0
-    assert "8 kept from before" in capfd.readouterr().err
+    assert "8 kept from an earlier run" in capfd.readouterr().err
     assert main(["report", folders[0]]) == 0
     assert "only a share of its points was run" in capfd.readouterr().err
 
@@ -330,11 +330,11 @@ def test_shares_that_do_not_belong_together(quick: Path, capfd: pytest.CaptureFi
     assert main(["run", "small.toml", "--set", "mtu=9000B", "--shard", "2/2", "--out", "results/b"]) == 0
     assert main(["merge", "results/small-shard1of2", "results/b", "--out", "results/m"]) == 5
     told = capfd.readouterr().err
-    assert "are not shares of one run: their scenarios differ" in told and not (quick / "results/m").exists()
+    assert "are not shards of one run: their scenarios differ" in told and not (quick / "results/m").exists()
     for wrong in (["--shard", "3/2"], ["--on", "dusk"], ["--shard", "1/2", "--on", "dask"]):
         assert main(["run", "small.toml", *wrong]) == 2
     assert main(["run", "small.toml", "--set", "seed=auto", "--shard", "1/2"]) == 2
-    assert "cannot be run apart" in capfd.readouterr().err
+    assert "cannot run in shards" in capfd.readouterr().err
 
 
 def test_without_masks_of_signals_ctrl_c_is_not_delayed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -397,7 +397,7 @@ def test_a_run_prints_its_table_and_where_it_is(tmp_path: Path) -> None:
     assert (code, out.splitlines()[0].split()[0]) == (0, "system")
     assert "results: results/small" in err and "events/s" in err
     code, out, err = finish(flowloom("run", "small.toml", cwd=tmp_path))
-    assert code == 0 and "1 kept from before" in err
+    assert code == 0 and "1 kept from an earlier run" in err
     code, out, err = finish(flowloom("compare", "results/small", cwd=tmp_path))
     assert code != 0 and "Traceback" not in err and "hint: " in err
 
@@ -420,7 +420,7 @@ def test_signals_keep_what_is_finished(tmp_path: Path, sent: signal.Signals, cod
         time.sleep(0.05)
     process.send_signal(sent)
     exit_code, _, err = finish(process)
-    assert exit_code == code and "the same command goes on from here" in err and "Traceback" not in err
+    assert exit_code == code and "run the same command again to continue" in err and "Traceback" not in err
     manifest = json.loads((tmp_path / "results/long/manifest.json").read_text())
     assert (manifest["complete"], manifest["stop_reason"]) == (False, "stopped")
     assert "done" in pq.read_table(tmp_path / "results/long/points.parquet")["state"].to_pylist()
@@ -442,7 +442,7 @@ def test_what_was_stopped_goes_on_to_the_same_results(tmp_path: Path) -> None:
     kept = {path: path.stat().st_mtime_ns for path, state in states.items() if state == "done"}
     assert 1 <= len(kept) < 12
     code, _, err = finish(flowloom("run", "some.toml", cwd=tmp_path))
-    assert code == 0 and f"{len(kept)} kept from before" in err
+    assert code == 0 and f"{len(kept)} kept from an earlier run" in err
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     assert json.loads((results / "manifest.json").read_text())["complete"]
     assert finish(flowloom("run", "some.toml", "--out", "whole", cwd=tmp_path))[0] == 0

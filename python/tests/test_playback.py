@@ -206,7 +206,7 @@ def test_what_is_around_a_flow_is_played_without_a_trace_of_the_run(link: Result
 def test_a_page_around_a_flow_that_is_not_there_is_an_error(link: Results, capfd: pytest.CaptureFixture[str]) -> None:
     before = sorted(Path(str(link.path)).rglob("*"))
     for options, message in (
-        (["--around", "9"], "flow 9 is not there in `tcp-seed1`"),
+        (["--around", "9"], "flow 9 does not exist in `tcp-seed1`"),
         (["--around", "1", "--point", "tcp-seed2"], "no point has `point` = `tcp-seed2`"),
         (["--files", "."], "required arguments were not provided"),
     ):

@@ -186,7 +186,7 @@ def test_the_flow_that_a_group_waited_for_is_explained(leaves: flowloom.Results)
         (["--where", "workload == web"], 'write "web"'),
         (["--where", "size_bytes < 1B"], "there are no flows where size_bytes < 1B that finished and count"),
         (["--at", "load=0.5"], "no point has `load` = `0.5`"),
-        (["--tail", "1"], "it must be a number from 0 to below 1"),
+        (["--tail", "1"], "it must be at least 0 and less than 1"),
         (["--group", "a"], "`--group a` is neither `slowest` nor numbers of groups"),
         (["--group", "3"], "the run has 6 points: which group 3 is meant?"),
         (["--group", "99", "--point", "tcp-load0.8-seed1"], "no group 99 has finished in `tcp-load0.8-seed1`"),

@@ -1,4 +1,4 @@
-//! `flowloom check`
+//! The command `flowloom check`.
 
 use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
 use crate::clock;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 enum Wrong {
-    /// The scenario has mistakes.
+    /// The scenario has errors.
     Scenario(Diagnostics),
-    /// Anything else.
+    /// Another failure.
     Other(Failure),
 }
 
@@ -40,7 +40,7 @@ impl From<sweep::Error> for Wrong {
     }
 }
 
-/// Checks a scenario and prints the whole plan, or what was found as JSON.
+/// Checks a scenario and prints the whole plan, or errors and warnings as JSON.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let (scenario, strict) = (args.scenario.clone(), args.strict);
     let plan = move || {
@@ -53,7 +53,7 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     };
     let plan = console.patiently(plan, |_| {})?;
     if args.format == CheckFormat::Json {
-        return tell(args, plan, console);
+        return print_json(args, plan, console);
     }
     let plan = plan.map_err(|wrong| wrong.failure(console.style()))?;
     warn(&plan, args.strict, console)?;
@@ -68,8 +68,8 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     Ok(Outcome::Exit(exit::DONE))
 }
 
-/// What was found as one JSON object. The exit code is that of the other form.
-fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) -> Result<Outcome, Failure> {
+/// Prints errors and warnings as one JSON object. The exit code is the same as with `--format text`.
+fn print_json(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let (plan, found, more) = match plan {
         Ok(plan) => {
             let (found, more) = (diagnostics(&plan.warnings, "warning"), plan.warnings.more());
@@ -79,7 +79,7 @@ fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) 
         Err(Wrong::Other(failure)) if failure.exit == exit::INPUT => (None, vec![without_place(&failure)], 0),
         Err(Wrong::Other(failure)) => return Err(failure),
     };
-    let told = json!({
+    let report = json!({
         "file": args.scenario.file.display().to_string(),
         "valid": plan.is_some(),
         "name": plan.as_ref().map(|plan| plan.name.as_str()),
@@ -89,7 +89,7 @@ fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) 
         "diagnostics": found,
         "more": more,
     });
-    console.out(&format!("{}\n", readable(&told)))?;
+    console.out(&format!("{}\n", escaped_json(&report)))?;
     Ok(Outcome::Exit(match plan {
         None => exit::INPUT,
         Some(plan) if args.strict && !plan.warnings.items().is_empty() => exit::CHECK,
@@ -97,8 +97,8 @@ fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) 
     }))
 }
 
-/// Writes JSON with escapes for hidden characters, which names may hold.
-fn readable(value: &Value) -> String {
+/// Formats JSON with escapes for hidden characters, which names may contain.
+fn escaped_json(value: &Value) -> String {
     let mut text = String::new();
     for c in format!("{value:#}").chars() {
         if is_hidden(c) && c != '\n' {
@@ -110,7 +110,7 @@ fn readable(value: &Value) -> String {
     text
 }
 
-/// A length of queues that a rule sets.
+/// A queue length that is set by a rule, as JSON.
 fn queue(length: &QueueLength) -> Value {
     let swept: serde_json::Map<String, Value> = length.swept.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     let at: Vec<Value> = length.at.iter().map(|(rate, limit)| json!({"rate_bps": rate.0, "length": limit.show()})).collect();
@@ -131,13 +131,14 @@ fn diagnostics(found: &Diagnostics, severity: &str) -> Vec<Value> {
     found.items().iter().map(one).collect()
 }
 
-/// A mistake that is at no place of the scenario, such as a file that is not there.
+/// An error without a place in the scenario, such as a missing file, as JSON.
 fn without_place(failure: &Failure) -> Value {
     let (message, hint) = failure.text.split_once("\nhint: ").unwrap_or((&failure.text, ""));
     json!({"severity": "error", "message": message.trim_start_matches("error: "), "hint": hint})
 }
 
-/// Shows the warnings about a scenario, each once. They are errors if `strict`.
+/// Prints the warnings of a scenario. With `strict`, fails if there are any and reports them as
+/// errors.
 pub fn warn(plan: &Plan, strict: bool, console: &mut Console<'_>) -> Result<(), Failure> {
     if plan.warnings.items().is_empty() {
         return Ok(());
@@ -154,7 +155,7 @@ pub fn load(args: &ScenarioArgs, style: Style) -> Result<Plan, Failure> {
     read(args).map_err(|wrong| wrong.failure(style))
 }
 
-/// The keys that the options set.
+/// Returns the keys that options set, with their values.
 pub fn overrides(args: &ScenarioArgs) -> Vec<(String, String)> {
     let ideal = args.ideal.iter().map(|ideals| {
         let names = ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
@@ -163,18 +164,18 @@ pub fn overrides(args: &ScenarioArgs) -> Vec<(String, String)> {
     args.set.iter().cloned().chain(ideal).collect()
 }
 
-/// A scenario of the repository, where the command runs in it.
+/// An example in the repository, for the hint if the command runs there.
 const EXAMPLE: &str = "examples/demo.toml";
 
 fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
         let hint = if args.file.is_dir() {
-            "give the file itself"
+            "give the scenario file, not its folder"
         } else if Path::new(EXAMPLE).is_file() {
             "give the path of a scenario, such as `examples/demo.toml`"
         } else {
-            "give the path of a scenario; `flowloom examples demo` copies one to this folder"
+            "give the path of a scenario; `flowloom examples demo` copies an example to this folder"
         };
         Failure::input(format!("cannot read `{file}`: {}\nhint: {hint}", e.kind()))
     })?;

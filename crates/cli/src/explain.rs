@@ -1,4 +1,4 @@
-//! `flowloom explain`
+//! The command `flowloom explain`.
 
 use crate::Failure;
 use crate::named::{Item, NAMED, Named};
@@ -8,7 +8,7 @@ use base::registry::{Entry, Needs, Room};
 use scenario::{ROOMS, SLOTS, Slot, TABLES};
 use std::fmt::Write as _;
 
-/// Explains whatever has this name.
+/// Returns the explanations of everything that has the name `kind`. Fails if the name is unknown.
 pub fn text(kind: &str) -> Result<String, Failure> {
     let entries = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
     let mut texts: Vec<String> =
@@ -29,23 +29,29 @@ pub fn text(kind: &str) -> Result<String, Failure> {
         let named = NAMED.iter().flat_map(|list| (list.items)()).map(|item| item.name);
         let names = ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(named).chain(tables);
         let near = nearest(kind, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        return Err(Failure::input(format!("nothing is called `{kind}`{near}\nhint: `flowloom list` prints every name")));
+        return Err(Failure::input(format!("there is no `{kind}`{near}\nhint: `flowloom list` prints all names")));
     }
     Ok(texts.join("\n"))
 }
 
-/// Protocols that users ask for and that flowloom does not have: their names, the nearest entry, and what the two share.
+/// Protocols that flowloom does not have: their names, the nearest transport, and what both have in
+/// common.
 const ABSENT: &[(&[&str], &str, &str)] = &[
-    (&["cubic", "bic", "htcp"], "newreno", "another growth of the window, the same recovery from losses"),
+    (&["cubic", "bic", "htcp"], "newreno", "it recovers from losses in the same way, but its window grows differently"),
     (&["quic"], "newreno", "RFC 9002 takes its congestion control from NewReno"),
-    (&["bbr", "vegas", "ledbat"], "newreno", "the TCP machine, without a model of the path's rate and delay"),
-    (&["dcqcn", "roce", "rocev2", "rdma"], "dctcp", "the same estimate of marks, with windows and without PFC"),
-    (&["timely", "swift"], "dctcp", "short queues held by feedback, from marks and not from delays"),
-    (&["hpcc", "powertcp"], "botcp", "windows steered by what switches report of queues on the path"),
-    (&["uec", "nscc", "eqds"], "ndp", "packets pulled by receivers over switches that trim"),
+    (&["bbr", "vegas", "ledbat"], "newreno", "it is TCP without a model of the rate and delay of the path"),
+    (
+        &["dcqcn", "roce", "rocev2", "rdma"],
+        "dctcp",
+        "it estimates the share of marked packets in the same way, but it uses windows and no PFC",
+    ),
+    (&["timely", "swift"], "dctcp", "it keeps queues short by feedback too, but from ECN marks instead of delays"),
+    (&["hpcc", "powertcp"], "botcp", "its windows also follow what switches report about queues on the path"),
+    (&["uec", "nscc", "eqds"], "ndp", "receivers pull packets, and switches trim packets instead of dropping them"),
 ];
 
-/// What to look at for a name that is no entry's but that users know. `None` for other names.
+/// Returns the message for a well-known protocol that has no entry: it names the nearest transport.
+/// `None` for other names.
 fn familiar(kind: &str) -> Option<String> {
     let kind = kind.to_ascii_lowercase();
     if ["tcp", "reno"].contains(&kind.as_str()) {
@@ -53,7 +59,7 @@ fn familiar(kind: &str) -> Option<String> {
         let machine = transports.iter().find(|entry| entry.name == "newreno")?.machine;
         let family = transports.iter().filter(|entry| entry.machine == machine).map(|entry| format!("`{}`", entry.name));
         let names = family.collect::<Vec<_>>().join(", ");
-        return Some(format!("nothing is called `{kind}`; the transports of TCP are {names}\nhint: `flowloom explain newreno`"));
+        return Some(format!("there is no `{kind}`; the variants of TCP are {names}\nhint: `flowloom explain newreno`"));
     }
     let (_, near, why) = ABSENT.iter().find(|(names, ..)| names.contains(&kind.as_str()))?;
     Some(format!("flowloom has no `{kind}`; the nearest transport is `{near}`: {why}\nhint: `flowloom explain {near}`"))
@@ -89,13 +95,14 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     text
 }
 
-/// The tag that a line begins with, and the rest of the line.
+/// Returns the tag at the start of a line and the rest of the line.
 fn tag(line: &str) -> Option<(&'static str, &str)> {
     const TAGS: [&str; 4] = ["Source", "Model", "Assumed", "Deviates"];
     TAGS.into_iter().find_map(|tag| Some((tag, line.strip_prefix(tag)?.strip_prefix(':')?)))
 }
 
-/// What a file's head says between its first paragraph and its first tag: for files of others, what a file looks like.
+/// Returns the part of a file header between its first paragraph and its first tag. For file
+/// formats it describes the format.
 fn body(head: &str) -> String {
     let lines = head.lines().skip_while(|line| !line.trim().is_empty()).take_while(|line| tag(line).is_none());
     let mut inside = false;
@@ -112,7 +119,8 @@ fn body(head: &str) -> String {
     text.trim_matches('\n').to_owned()
 }
 
-/// The parts of a file's head that begin with a tag: (`Assumed`, text), in the order of the file.
+/// Returns the tagged parts of a file header as (tag, text), such as (`Assumed`, text), in the
+/// order of the file.
 fn tagged(head: &str) -> Vec<(String, String)> {
     let mut parts: Vec<(String, String)> = Vec::new();
     let mut inside = false;
@@ -141,7 +149,7 @@ fn write_parts(text: &mut String, parts: &[(String, String)]) {
     }
 }
 
-/// Documentation without its links.
+/// Removes the marks of links from documentation.
 fn plain(text: &str) -> String {
     text.replace("[`", "`").replace("`]", "`").replace("`mod@", "`")
 }
@@ -207,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_head_says_before_its_tags_is_shown_without_fences() {
+    fn the_body_of_a_header_is_shown_without_fences() {
         let head = "One\nsentence.\n\n```text\na 1\n\nb 2\n```\nMore, and\n\nmore.\n\nSource: a paper.\n\nLast.\n";
         assert_eq!(body(head), "  a 1\n  \n  b 2\nMore, and\n\nmore.");
         assert_eq!(body("One sentence.\n\nSource: a paper."), "");
@@ -273,7 +281,7 @@ mod tests {
             let message = text(name).unwrap_err().text;
             let (first, hint) = message.split_once('\n').unwrap();
             assert!(
-                first.contains("the transports of TCP are `newreno`, `tcp_ecn`, `dctcp`") && first.contains("`mptcp`"),
+                first.contains("the variants of TCP are `newreno`, `tcp_ecn`, `dctcp`") && first.contains("`mptcp`"),
                 "{message}"
             );
             assert!(!first.contains("pfabric") && hint == "hint: `flowloom explain newreno`", "{message}");

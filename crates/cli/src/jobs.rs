@@ -1,51 +1,53 @@
-//! How many points run at the same time, as many as were asked for and as fit into memory, and how many threads each of them has.
+//! Decides how many points run at the same time, within the request and the memory, and how many
+//! threads each of them gets.
 
 use crate::text::{count, short};
 use scenario::Memory;
 use sim::Threads;
 
-/// What is asked for.
+/// The requested parallelism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Points at the same time; 0: as many as cores have threads for.
+    /// Points to run at the same time; 0: as many as the cores allow with `threads` threads each.
     pub jobs: usize,
-    /// Threads of each point; 0: cores that no other point needs.
+    /// Threads per point; 0: uses idle cores.
     pub threads: usize,
     /// Cores of this machine.
     pub cores: usize,
 }
 
 impl Wanted {
-    /// What is asked for, on this machine.
+    /// Returns the request with the number of cores of this machine.
     pub fn on_this_machine(jobs: usize, threads: usize) -> Wanted {
         Wanted { jobs, threads, cores: std::thread::available_parallelism().map_or(1, usize::from) }
     }
 }
 
-/// How many points run at the same time, and on how many threads each.
+/// The parallelism that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jobs {
-    /// What was asked for, but no more than there are points.
+    /// Points at the same time as requested, limited to the number of points.
     pub asked: usize,
-    /// What memory allows of it.
+    /// Points at the same time that fit into memory.
     pub jobs: usize,
-    /// Threads of each point.
+    /// Threads per point.
     pub threads: Threads,
-    /// What the largest points would take together, as far as can be told, in bytes.
+    /// Estimated memory of the largest `asked` points together, in bytes.
     pub need_bytes: u64,
-    /// What they may take.
+    /// The memory that they may use.
     pub memory: Memory,
 }
 
 impl Jobs {
-    /// As many points as are wanted and fit into memory, one at least: [`prepare`](crate::prepare::prepare) refuses a point that does not fit
-    /// alone. `sizes` are those of all points, in bytes.
+    /// Returns as many jobs as are requested and fit into memory, but at least one:
+    /// [`prepare`](crate::prepare::prepare) already fails if one point alone does not fit. `sizes`
+    /// are the memory estimates of all points, in bytes.
     pub fn that_fit(wanted: Wanted, mut sizes: Vec<u64>, memory: Memory) -> Jobs {
         let Wanted { jobs, threads, cores } = wanted;
         let asked = if jobs == 0 { (cores / threads.max(1)).max(1) } else { jobs };
         sizes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
         sizes.truncate(asked);
-        // What the parts of a run do not share is about a quarter.
+        // About a quarter of the memory of a run is not shared between its threads.
         let on = |threads: usize, bytes: u64| bytes.saturating_add((bytes / 4).saturating_mul(threads.max(1) as u64 - 1));
         let largest = sizes.first().copied().unwrap_or(0);
         let most = (1..=threads).rev().find(|threads| on(*threads, largest) <= memory.bytes).unwrap_or(threads.min(1));
@@ -58,7 +60,7 @@ impl Jobs {
         let threads = if threads == 0 { Threads::UpTo(cores / jobs) } else { Threads::Exactly(most) };
         Jobs { asked: sizes.len().max(1), jobs, threads, need_bytes, memory }
     }
-    /// What to tell when memory allows less than was asked for.
+    /// Returns the note for the user if memory allows less than was requested.
     pub fn note(&self) -> Option<String> {
         let memory = Some(self.memory).filter(|memory| memory.bytes < self.need_bytes)?;
         let (asked, need) = (count(self.asked, "point"), short(self.need_bytes as f64));
@@ -67,7 +69,7 @@ impl Jobs {
             Threads::Exactly(threads) => format!(" on {}", count(threads, "thread")),
             Threads::UpTo(_) => String::new(),
         };
-        Some(format!("note: {asked} at a time may need {need}B of memory, and {memory}: running {jobs} at a time{threads}"))
+        Some(format!("note: {asked} at a time may need {need}B of memory, but {memory}: running {jobs} at a time{threads}"))
     }
 }
 
@@ -95,12 +97,12 @@ mod tests {
         let note = |threads, free| Jobs::that_fit(Wanted { threads, ..wanted(2) }, vec![6_000_000_000; 2], free).note();
         assert_eq!(
             note(0, free(8_000_000_000)).as_deref(),
-            Some("note: 2 points at a time may need 12.0 GB of memory, and 8.0 GB are free: running 1 point at a time")
+            Some("note: 2 points at a time may need 12.0 GB of memory, but 8.0 GB are free: running 1 point at a time")
         );
         assert_eq!(
             note(3, Memory { bytes: 8_000_000_000, source: Source::Given }).as_deref(),
             Some(
-                "note: 2 points at a time may need 18.0 GB of memory, and 8.0 GB are allowed by `--memory`: running 1 point at a time on 2 threads"
+                "note: 2 points at a time may need 18.0 GB of memory, but 8.0 GB are allowed by `--memory`: running 1 point at a time on 2 threads"
             )
         );
     }

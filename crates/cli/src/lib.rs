@@ -1,4 +1,5 @@
-//! The command line. Everything is parsed here; what draws or judges is handed to Python as data.
+//! The command line. All commands are parsed here. Commands that Python carries out are handed to
+//! Python as data.
 
 pub mod args;
 mod check;
@@ -29,12 +30,12 @@ use scenario::Style;
 use sim::Continue;
 use std::{fmt, io};
 
-/// What a command comes to.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It is done; the process ends with this code (see [`exit`]).
+    /// The command is done. The process ends with this code (see [`exit`]).
     Exit(u8),
-    /// Python goes on: a table with the key `command` and its options.
+    /// Python carries out the command: a table with the key `command` and the options.
     Python(serde_json::Value),
 }
 
@@ -44,9 +45,9 @@ pub mod exit {
     pub const DONE: u8 = 0;
     /// A check asked for with `--strict` failed.
     pub const CHECK: u8 = 1;
-    /// Something is wrong with what the user gave.
+    /// Wrong input.
     pub const INPUT: u8 = 2;
-    /// Files and space.
+    /// A problem with storage or memory.
     pub const STORAGE: u8 = 5;
     /// A broken invariant: a bug of this program.
     pub const BROKEN: u8 = 70;
@@ -56,20 +57,20 @@ pub mod exit {
     pub const TERMINATED: u8 = 143;
 }
 
-/// Where a command writes, and what may stop it.
+/// The output of a command and the source of signals that stop it.
 pub struct Console<'a> {
-    /// Data.
+    /// Standard output, for data.
     pub out: &'a mut dyn io::Write,
-    /// Everything else.
+    /// Standard error, for everything else.
     pub err: &'a mut dyn io::Write,
-    /// `err` is the terminal that a person looks at.
+    /// Whether `err` is a terminal.
     pub terminal: bool,
-    /// Asked several times a second during long work: `Some` once a signal says to stop.
+    /// Called several times a second during long work. Returns `Some` once a signal has arrived.
     pub signals: &'a mut dyn FnMut() -> Option<Signal>,
 }
 
 impl Console<'_> {
-    /// Writes data. A reader that went away (`| head`) is no error.
+    /// Writes data. A reader that closes the pipe early (`| head`) is not an error.
     fn out(&mut self, text: &str) -> Result<(), Failure> {
         match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -79,16 +80,17 @@ impl Console<'_> {
             _ => Ok(()),
         }
     }
-    /// Writes to the person. Hidden characters are escaped.
+    /// Writes a message. Hidden characters are escaped.
     fn err(&mut self, text: &str) {
         self.drawn(&escaped(text));
     }
-    /// Writes a text to the person whose names are escaped already. It may have colours.
+    /// Writes a message whose names are already escaped. It may have colours.
     fn drawn(&mut self, text: &str) {
         let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
-    /// Does work that may be long on another thread and asks for signals meanwhile. When one comes, the work is left to end with the
-    /// process: it must not write anything. `wait` is called several times a second.
+    /// Runs long work on another thread and polls for signals meanwhile. When a signal arrives, the
+    /// work is abandoned and ends with the process, so it must not write anything. `wait` is called
+    /// several times a second.
     fn patiently<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -105,7 +107,8 @@ impl Console<'_> {
             text: sweep::Error::Stopped.to_string(),
         })
     }
-    /// How diagnostics are drawn: plain unless a person looks at a terminal that can do more.
+    /// Returns the style of diagnostics: plain unless standard error is a terminal that can show
+    /// more.
     fn style(&self) -> Style {
         if !self.terminal || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
             Style::Plain
@@ -127,7 +130,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The exit code that tells of it.
+    /// Returns the exit code for the signal.
     pub fn exit(self) -> u8 {
         match self {
             Signal::Interrupt => exit::INTERRUPTED,
@@ -136,7 +139,7 @@ impl Signal {
     }
 }
 
-/// Why a command failed: an exit code, and the message with its names escaped.
+/// A failed command: its exit code and its message, in which names are escaped.
 #[derive(Debug)]
 struct Failure {
     exit: u8,
@@ -162,12 +165,12 @@ impl From<sweep::Error> for Failure {
     }
 }
 
-/// Runs the command line `args`, without the program's name in front.
+/// Runs the command line `args`, which does not include the name of the program.
 pub fn main(args: &[String], console: &mut Console<'_>) -> Outcome {
     let args = match Args::try_parse_from(std::iter::once("flowloom").chain(args.iter().map(String::as_str))) {
         Ok(args) => args,
         Err(e) => {
-            // Help and the version are no mistakes: clap knows where each goes, and with which code.
+            // clap reports help and version as errors too; `use_stderr` tells them apart.
             let text = e.render().to_string();
             if e.use_stderr() {
                 console.err(&text);
@@ -215,7 +218,7 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
 mod tests {
     use super::*;
 
-    /// Refuses to write, for this reason.
+    /// A writer that always fails with this kind of error.
     struct Refuses(io::ErrorKind);
     impl io::Write for Refuses {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_a_reader_that_left_is_not() {
+    fn a_full_disk_is_reported_and_a_closed_pipe_is_not() {
         for (kind, code) in [(io::ErrorKind::StorageFull, exit::STORAGE), (io::ErrorKind::BrokenPipe, exit::DONE)] {
             for command in ["list", "--help", "--version"] {
                 let mut err = Vec::new();
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_long_ends_at_a_signal() {
+    fn a_signal_ends_long_work() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut asked = 0;
         let mut after_some = || {

@@ -1,10 +1,10 @@
-//! `flowloom list`
+//! The command `flowloom list`.
 
 use crate::named::NAMED;
 use crate::text::columns;
 use scenario::{ROOMS, TABLES};
 
-/// What there is, or one kind of it.
+/// Returns the text of `flowloom list`: all lists, or the list whose plural name is `what`.
 pub fn text(what: Option<&str>) -> String {
     let mut text = String::new();
     for room in ROOMS.iter().filter(|room| what.is_none_or(|what| what == room.plural)) {
@@ -17,13 +17,13 @@ pub fn text(what: Option<&str>) -> String {
     }
     if what.is_none() {
         let rows: Vec<Vec<String>> = TABLES.iter().filter(|t| !t.name.is_empty()).map(|t| row(t.name, t.about, "")).collect();
-        text.push_str(&format!("tables: what a scenario has beside these\n{}\n", columns("  ", &rows)));
-        text.push_str("`flowloom explain NAME` tells the parameters of any of them.\n");
+        text.push_str(&format!("tables: the other tables of a scenario\n{}\n", columns("  ", &rows)));
+        text.push_str("`flowloom explain NAME` prints the description and the parameters of each.\n");
     }
     text
 }
 
-/// One room needs no title: its lines alone are easier to read by programs.
+/// Appends a list to `text`. A single list has no title, so that programs can read its lines.
 fn section(text: &mut String, what: Option<&str>, plural: &str, about: &str, rows: &[Vec<String>]) {
     if what.is_some() {
         text.push_str(&columns("", rows));

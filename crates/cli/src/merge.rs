@@ -1,10 +1,10 @@
-//! `flowloom merge`
+//! The command `flowloom merge`.
 
 use crate::args::MergeArgs;
 use crate::text::{are, count};
 use crate::{Console, Failure, Outcome, exit, python, sweep};
 
-/// Joins the results of shares.
+/// Joins the results of shards.
 pub fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let merged = tables::merge(&args.dirs, &args.out).map_err(sweep::Error::from)?;
     let (done, all) = (merged.done().count(), merged.manifest.points.len());
@@ -14,7 +14,7 @@ pub fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
         let first = merged.manifest.points.iter().find(|key| merged.done().all(|point| point.key != **key));
         let first = first.map_or(String::new(), |key| format!(", such as `{}`", key.id));
         console.err(&format!(
-            "incomplete: {} in none of the folders{first}; `flowloom run` with `--out {}` runs what is missing\n",
+            "incomplete: {} missing from all folders{first}; `flowloom run` with `--out {}` runs the missing points\n",
             are(missing, "point"),
             args.out.display()
         ));

@@ -1,4 +1,5 @@
-//! What can be named and is no entry of a room: metrics, distributions of sizes, kinds of figures, formats of exports.
+//! The lists of `flowloom list` that are not rooms: metrics, flow-size distributions, kinds of
+//! figures and export formats.
 
 use crate::text::{columns, short};
 use scenario::workload::cdf::{Cdf, SHIPPED, Shipped};
@@ -8,24 +9,24 @@ use tables::stats::METRICS;
 /// A list of names.
 #[derive(Debug)]
 pub struct Named {
-    /// What the list is called.
+    /// The name of the list, in the plural.
     pub plural: &'static str,
-    /// What the names are.
+    /// What the list contains.
     pub about: &'static str,
-    /// What is said of each.
+    /// Returns the entries of the list.
     pub items: fn() -> Vec<Item>,
 }
 
-/// A name.
+/// An entry of a list.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// The name.
     pub name: &'static str,
-    /// A line on it.
+    /// A summary of one line.
     pub summary: String,
     /// Its source or unit; may be empty.
     pub source: &'static str,
-    /// What `explain` has beside that, worked out when it is asked for; empty if nothing.
+    /// Returns the additional text of `explain` for the name; may be empty.
     pub more: fn(&str) -> String,
 }
 
@@ -35,10 +36,10 @@ fn nothing(_: &str) -> String {
 
 /// All lists.
 pub const NAMED: &[Named] = &[
-    Named { plural: "metrics", about: "what is computed for every point", items: metrics },
-    Named { plural: "distributions", about: "sizes of flows, as `cdf` of a workload names them", items: distributions },
-    Named { plural: "figures", about: "what `flowloom plot --kind` draws", items: figures },
-    Named { plural: "formats", about: "what `flowloom export --format` writes", items: formats },
+    Named { plural: "metrics", about: "statistics that are computed for every point", items: metrics },
+    Named { plural: "distributions", about: "flow-size distributions, for the key `cdf` of a workload", items: distributions },
+    Named { plural: "figures", about: "kinds of figures, for `flowloom plot --kind`", items: figures },
+    Named { plural: "formats", about: "formats of other programs, for `flowloom export --format`", items: formats },
 ];
 
 fn metrics() -> Vec<Item> {
@@ -93,15 +94,16 @@ pub fn kinds() -> String {
     format!("{always}; with [sample]: {samples}; with `packets = true` in [sample]: {packets}")
 }
 
-/// Sizes that a distribution is looked at: one, two and five of each decade.
-fn looks() -> impl Iterator<Item = u64> {
+/// Returns the sizes at which a distribution is tabulated: one, two and five of each decade.
+fn table_sizes() -> impl Iterator<Item = u64> {
     (0..13).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u64.pow(power)))
 }
 
-/// Width of a bar that is full.
+/// The width of a bar for a share of 100 %.
 const BAR: usize = 40;
 
-/// Moments, quantiles, and shares of flows and bytes up to round sizes.
+/// Returns the moments and quantiles of a distribution, and its shares of flows and bytes up to
+/// round sizes, as text.
 fn picture(cdf: &Cdf) -> String {
     let draws = grid(cdf);
     let (mean, deviation) = moments(cdf, &draws);
@@ -112,7 +114,7 @@ fn picture(cdf: &Cdf) -> String {
     );
     let mut rows = vec![["size", "flows", "bytes", "share of flows up to this size"].map(str::to_owned).to_vec()];
     let total: f64 = draws.iter().sum();
-    for size in looks() {
+    for size in table_sizes() {
         let flows = cdf.at_most(size);
         let carried = draws.iter().filter(|draw| **draw <= size as f64).sum::<f64>() / total;
         if flows > 0.0 {
@@ -127,7 +129,7 @@ fn picture(cdf: &Cdf) -> String {
     text
 }
 
-/// A size for people: `900 B`, `1.50 MB`.
+/// Formats a size: `900 B`, `1.50 MB`.
 fn bytes(size: f64) -> String {
     if size < 1000.0 { format!("{size:.0} B") } else { format!("{}B", short(size)) }
 }
@@ -136,13 +138,13 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Draws at equal distances.
+/// Returns the sizes at equally spaced probabilities.
 fn grid(cdf: &Cdf) -> Vec<f64> {
     const DRAWS: u32 = 200_000;
     (0..DRAWS).map(|i| cdf.draw((f64::from(i) + 0.5) / f64::from(DRAWS)) as f64).collect()
 }
 
-/// Mean and standard deviation.
+/// Returns the mean of the distribution and the standard deviation of its sizes `draws`.
 fn moments(cdf: &Cdf, draws: &[f64]) -> (f64, f64) {
     let mean = cdf.mean();
     let square = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
@@ -166,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_is_drawn_with_its_moments() {
+    fn a_distribution_is_explained_with_its_moments() {
         let find = |name: &str| distributions().into_iter().find(|item| item.name == name).unwrap();
-        // Homa's W1, whose mean the file says.
+        // Homa's W1. Its file gives the mean.
         let w1 = (find("homa-w1").more)("homa-w1");
         let table = SHIPPED.iter().find(|one| one.name == "homa-w1").unwrap().table();
         let draws = grid(&table);

@@ -1,4 +1,4 @@
-//! What is known of the points of a plan before they run.
+//! Prepares the points of a plan before they run: hashes, expected work and memory.
 
 use crate::clock;
 use crate::text::{count, short};
@@ -7,21 +7,22 @@ use sim::memory::{Course, MemoryEstimate};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is known of a point before it runs.
+/// The properties of a point that are known before it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    /// Hash of all that its result depends on.
+    /// Hash of everything that its result depends on.
     pub config_hash: String,
     /// Hash of its flows.
     pub flows_hash: String,
     /// Expected work, in any unit.
     pub work: u64,
-    /// Expected memory.
+    /// Expected memory in bytes.
     pub bytes: u64,
 }
 
-/// Hashes what the result of each point depends on, and draws the flows of those that run, once per network, workload and seed. Fails if a
-/// workload cannot be drawn, or if a point does not fit into memory.
+/// Hashes everything that the result of each point depends on, and draws the flows of the points
+/// that run, once per network, workload and seed. Fails if a workload cannot be drawn, or if a
+/// point does not fit into memory.
 pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, String> {
     let memory = clock::memory_now(plan.memory);
     let mut drawn: BTreeMap<String, (String, u64, Course)> = BTreeMap::new();
@@ -32,7 +33,7 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
             prepared.push(Prepared { config_hash, ..Prepared::default() });
             continue;
         }
-        // All that the flows depend on: the systems of a sweep share theirs.
+        // Everything that the flows depend on. The systems of a sweep share their flows.
         let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
         let traffic =
             format!("{:?} {mtu} {header} {:?} {} {:?} {:?}", spec.topology, spec.workloads, spec.seed, spec.end, spec.measure);
@@ -46,7 +47,7 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
         if let Some(flow) = last.filter(|flow| u64::from(*flow) >= course.flows()) {
             let all = count(course.flows() as usize, "flow");
             return Err(format!(
-                "`sample.only_flows`: point `{}` has no flow {flow}\nhint: it has {all}, and their ids begin at 0",
+                "`sample.only_flows`: point `{}` has no flow {flow}\nhint: it has {all} with ids from 0",
                 point.id
             ));
         }
@@ -60,13 +61,13 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
     Ok(prepared)
 }
 
-/// A point that does not fit into memory.
+/// Returns the message for a point that does not fit into memory.
 fn too_large(point: &str, estimate: &MemoryEstimate, memory: Memory) -> String {
     let bytes = |bytes: u64| format!("{}B", short(bytes as f64));
     let (part, largest, change) = estimate.largest();
     let (all, largest) = (bytes(estimate.total()), bytes(largest));
     format!(
-        "point `{point}` needs about {all} of memory, and {memory}: {largest} of it hold {part}\n\
+        "point `{point}` needs about {all} of memory, but {memory}: {largest} of it hold {part}\n\
          hint: {change}; `--memory` sets another limit"
     )
 }
@@ -84,7 +85,7 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
         for word in [ends, flow.size_bytes, flow.size_wire_bytes, flow.start.0, deadline, flow.group, rest] {
             hash.update(&word.to_le_bytes());
         }
-        // A flow that waits has no start yet: what it waits for stands in its place.
+        // A flow that waits has no start time yet. Its conditions are hashed instead.
         if let Some(wait) = &flow.wait {
             let on = wait.on.iter().map(|(id, _)| u64::from(id.0));
             let time = |time: Option<base::Dur>| time.map_or(u64::MAX, |time| time.0);

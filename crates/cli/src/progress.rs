@@ -1,25 +1,26 @@
-//! How far a run is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
+//! The progress of a run: one line that is redrawn on a terminal, otherwise a plain line every few
+//! seconds.
 
 use crate::sweep::Tick;
 use crate::text::{count, duration, short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 
-/// Shows ticks on stderr.
+/// Shows the progress on standard error.
 pub enum Display {
     /// On a terminal.
     Bar(ProgressBar),
-    /// Anywhere else: when the next line is due, in seconds.
+    /// Not on a terminal: the time at which the next line is due, in seconds.
     Lines(f64),
 }
 
-/// When the first plain line is printed, in seconds from the start; shorter runs print none.
+/// The time of the first plain line, in seconds from the start. Shorter runs print no progress.
 const FIRST_LINE_S: f64 = 0.5;
-/// Between two plain lines, in seconds.
+/// The time between two plain lines, in seconds.
 const LINES_EVERY_S: f64 = 10.0;
 
 impl Display {
-    /// For a terminal or not.
+    /// Creates the display, for a terminal or not.
     pub fn new(terminal: bool) -> Display {
         if !terminal {
             return Display::Lines(FIRST_LINE_S);
@@ -32,20 +33,20 @@ impl Display {
     pub fn show(&mut self, tick: &Tick<'_>, err: &mut dyn Write) {
         match self {
             Display::Bar(bar) => {
-                // The message first: each call may draw the line.
+                // The message is set first, because each call may draw the line.
                 bar.set_message(line(tick));
                 bar.set_length(tick.points as u64);
                 bar.set_position(tick.points_done as u64);
             }
             Display::Lines(due) if tick.elapsed_s >= *due => {
                 *due = tick.elapsed_s + LINES_EVERY_S;
-                // What cannot be told does not stop the run.
+                // Errors while printing are ignored.
                 let _ = writeln!(err, "{}", line(tick));
             }
             Display::Lines(_) => {}
         }
     }
-    /// Shows that the plan is being made, `elapsed_s` after the start.
+    /// Shows that the plan is being prepared, `elapsed_s` seconds after the start.
     pub fn planning(&mut self, elapsed_s: f64, err: &mut dyn Write) {
         const PLANNING: &str = "? to go, planning";
         match self {
@@ -57,7 +58,7 @@ impl Display {
             _ => {}
         }
     }
-    /// Takes the line away.
+    /// Removes the line.
     pub fn finish(&self) {
         if let Display::Bar(bar) = self {
             bar.finish_and_clear();
@@ -65,7 +66,7 @@ impl Display {
     }
 }
 
-/// What matters most comes first: narrow terminals cut the end off.
+/// Formats the line, most important value first: narrow terminals cut off the end.
 fn line(tick: &Tick<'_>) -> String {
     let to_go = tick.remaining_s.map_or("? to go".to_owned(), |remaining| format!("{} to go", duration(remaining)));
     let mut line = format!("{to_go}, {} of {}", tick.points_done, count(tick.points, "point"));

@@ -1,4 +1,4 @@
-//! What Python carries out: its commands and options as data.
+//! The commands that Python carries out, with their options as data.
 
 use crate::args::{Command, CopiesArgs, RunArgs, ScenarioArgs};
 use crate::check;
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The options of a command of Python's.
+/// Returns the options of a command that Python carries out.
 pub fn options(command: Command) -> Value {
     match command {
         Command::Report(a) => {
@@ -79,7 +79,7 @@ fn copies(command: &str, a: &CopiesArgs) -> Value {
     json!({"command": command, "names": a.names, "out": a.out.as_deref().map(text), "overwrite": a.overwrite})
 }
 
-/// A run whose points run elsewhere.
+/// Returns the options of a run on a cluster.
 pub fn run_on(a: &RunArgs, out: &Path) -> Value {
     let ScenarioArgs { file, profile, seed, memory, .. } = &a.scenario;
     let memory = memory.map(|bytes| format!("{bytes}B"));
@@ -90,12 +90,12 @@ pub fn run_on(a: &RunArgs, out: &Path) -> Value {
     })
 }
 
-/// The summary of a run that has just ended, which ends with `exit`.
+/// Returns the options with which Python prints the summary of a run and ends with the code `exit`.
 pub fn summary(dir: &Path, exit: u8) -> Value {
     json!({"command": "run", "dirs": [text(dir)], "exit": exit})
 }
 
-/// The name of a value, as it is written on the command line.
+/// Returns the name of a value as written on the command line.
 fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|found| found.get_name().to_owned()).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! Runs a plan, and with `seed = "auto"` in rounds of more and more seeds, until the metric is known as well as asked for.
+//! Runs a plan. With `seed = "auto"` it runs in rounds with more and more seeds, until the metric
+//! has the requested precision.
 //!
-//! Whether a round was enough follows from the metrics of its seeds alone: the same seeds are run whatever `--jobs` is, and a run that was
-//! stopped goes on in the round in which it was.
+//! Whether a round is enough depends only on the metrics of its seeds. So the same seeds are run
+//! for every value of `--jobs`, and a run that was stopped continues in the same round.
 
 use crate::prepare::Prepared;
 use crate::sweep::{self, Error, Report, Settings, Tick};
@@ -13,30 +14,30 @@ use tables::Results;
 use tables::results::{Of, SummaryRow};
 use tables::stats::metric;
 
-/// Why such a plan runs in one piece.
-pub const NOT_APART: &str = "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart\n\
-                             hint: name the seeds, such as `seed = [1, 2, 3]`";
+/// The error for a plan with `seed = "auto"` that should run in shards or on a cluster.
+pub const NOT_APART: &str = "with `seed = \"auto\"` the number of seeds depends on the results of all points: the points cannot run in shards or on a cluster\n\
+                             hint: write the seeds in the scenario, such as `seed = [1, 2, 3]`";
 
 /// How a run with `seed = "auto"` ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The seeds that were run: 1 to this.
+    /// The number of seeds. Seeds 1 to this number were run.
     pub seeds: u32,
-    /// The metric is known as well as asked for; otherwise no more seeds were allowed.
+    /// Whether the metric has the requested precision. If not, the limit of seeds was reached.
     pub precise: bool,
-    /// The same in words.
+    /// The message for the user.
     pub text: String,
 }
 
-/// What to say of a plan that names a metric that there is not, or one that depends on the machine.
+/// Returns the error of a plan whose metric is unknown or depends on the machine.
 pub fn no_such_metric(plan: &Plan) -> Option<&Diagnostics> {
     let auto = plan.auto.as_ref()?;
     metric(&auto.params.metric).is_none_or(|metric| metric.machine).then_some(&auto.no_such_metric)
 }
 
-/// Runs a plan as [`sweep::run`] does; with `seed = "auto"` as many of its seeds as are needed. The second value is `None` without it, and when
-/// the run was stopped.
-/// `prepared` is what [`crate::prepare::prepare`] makes of the plan; with `seed = "auto"` each round makes its own.
+/// Runs a plan like [`sweep::run`]. With `seed = "auto"` it runs as many seeds as are needed. The
+/// second value is `None` without `seed = "auto"`, and if the run was stopped. `prepared` comes
+/// from [`crate::prepare::prepare`]; with `seed = "auto"` each round prepares its own points.
 pub fn run(
     plan: &Plan,
     prepared: &[Prepared],
@@ -78,7 +79,7 @@ pub fn run(
     }
 }
 
-/// Whether the metric of every simulated system is known well enough.
+/// Returns whether the metric of every simulated system has the requested precision.
 fn reached(auto: &AutoSeedRule, seeds: u32, results: &Results) -> Reached {
     let (name, precision) = (&auto.params.metric, auto.params.precision.0);
     let ideal = |system: &str| results.points.iter().any(|point| point.ideal && point.key.system == system);
@@ -99,7 +100,8 @@ fn reached(auto: &AutoSeedRule, seeds: u32, results: &Results) -> Reached {
     Reached { seeds, precise, text }
 }
 
-/// How far an interval reaches from the mean, as a share of it; infinite where there is no interval.
+/// Returns half the width of a confidence interval as a share of the mean. It is infinite if there
+/// is no interval.
 fn width(row: &SummaryRow) -> f64 {
     match (row.estimate.mean, row.estimate.ci95) {
         (_, Some((low, high))) if low == high => 0.0,
@@ -108,7 +110,7 @@ fn width(row: &SummaryRow) -> f64 {
     }
 }
 
-/// A system and its swept values.
+/// Formats a system and its swept values.
 fn place(row: &SummaryRow, results: &Results) -> String {
     let keys = results.manifest.sweep_keys.iter().zip(&row.swept);
     let swept = keys.filter_map(|(key, value)| Some(format!(", {key} = {}", value.as_ref()?)));
@@ -131,7 +133,7 @@ mod tests {
         run(plan, &[], &Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: None, only: None }, tick)
             .unwrap()
     }
-    /// A round with this many seeds.
+    /// Runs one round with this many seeds.
     fn run_part(dir: &Path, plan: &Plan, seeds: u32, jobs: usize) -> Report {
         let part = plan.with_seeds(seeds);
         let settings = Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: Some(plan), only: None };
@@ -154,7 +156,7 @@ mod tests {
             assert!(reached.precise && reached.seeds > 3 && reached.seeds < 20, "{reached:?}");
             assert_eq!((report.results.points.len(), report.ran, report.kept), (2 * reached.seeds as usize, report.ran, 0));
             assert_eq!(report.ran, 2 * reached.seeds as usize);
-            // A round less would not have done.
+            // The round before was not enough.
             let before = [3, 4, 6, 9, 13, 19].into_iter().rfind(|seeds| *seeds < reached.seeds).unwrap();
             let fewer = run_part(dir.path(), &plan, before, jobs);
             assert!(!super::reached(plan.auto.as_ref().unwrap(), before, &fewer.results).precise);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_ends_it_and_is_told() {
+    fn the_limit_ends_the_rounds_and_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan("precision = \"0.1%\"\nmax_seeds = 5");
         let (report, reached) = run_in(dir.path(), &plan, 2, &mut go_on);
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_must_be_one_that_follows_from_the_run() {
+    fn a_metric_must_exist_and_not_depend_on_the_machine() {
         for (name, known) in [("p99_slowdown", true), ("p98_slowdown", false), ("wall_s", false)] {
             let plan = plan(&format!("metric = \"{name}\""));
             let found = no_such_metric(&plan);

@@ -1,4 +1,4 @@
-//! `flowloom run`
+//! The command `flowloom run`.
 
 use crate::args::{RunArgs, Shard};
 use crate::check::{load, warn};
@@ -13,7 +13,7 @@ use scenario::{Memory, plain_name};
 use sim::Continue;
 use std::path::{Path, PathBuf};
 
-/// Simulates a scenario and leaves its results in a folder.
+/// Simulates a scenario and writes its results to a folder.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let mut planning = Display::new(console.terminal);
     let (scenario, style, watch) = (args.scenario.clone(), console.style(), Watch::start());
@@ -22,7 +22,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let planned = move || {
         let mut plan = load(&scenario, style)?;
         if is_apart {
-            // The points run on other machines, and each machine has a limit of its own.
+            // The points run on other machines, each with its own memory limit.
             plan.memory = Memory::UNLIMITED;
         }
         let only = shard.map(|shard| shard.points(plan.points.len()));
@@ -64,13 +64,14 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let (report, reached) = ended.map_err(|error| stopped_by(error.into(), stopped))?;
     let points = only.as_ref().map_or(report.results.manifest.points.len(), Vec::len);
     let left = points - report.ran - report.kept;
-    console.err(&told(&report, &out, stopped.map_or(0, |_| left)));
+    console.err(&message(&report, &out, stopped.map_or(0, |_| left)));
     if let (Some(shard), Some(only)) = (args.shard, &only) {
         let (part, all) = (count(only.len(), "point"), plan.points.len());
-        console.err(&format!("share {} of {}: {part} of {all}; `flowloom merge` joins the shares\n", shard.number, shard.of));
+        console.err(&format!("shard {} of {}: {part} of {all}; `flowloom merge` joins the shards\n", shard.number, shard.of));
     }
     console.err(&reached.as_ref().map_or(String::new(), |reached| format!("{}\n", reached.text)));
-    // With `seed = "auto"` a run that is stopped between two rounds is complete as far as it went.
+    // With `seed = "auto"`, a run that is stopped between two rounds has no points left, but it is
+    // not precise yet.
     let unsure = plan.auto.is_some() && reached.is_none();
     if let Some(signal) = stopped.filter(|_| unsure || left > 0) {
         return Ok(Outcome::Exit(signal.exit()));
@@ -80,14 +81,14 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let failed = args.strict && (unfinished > 0.0 || imprecise);
     if args.strict && unfinished > 0.0 {
         console.err(&format!(
-            "error: {} did not finish\nhint: a later `end` in the scenario gives them more time\n",
+            "error: {} did not finish\nhint: write a later `end` in the scenario to give them more time\n",
             count(unfinished as usize, "flow")
         ));
     }
     Ok(Outcome::Python(python::summary(&out, if failed { exit::CHECK } else { exit::DONE })))
 }
 
-/// A failure with the exit code of the signal that came, if it came of one.
+/// Returns a failure with the exit code of the signal that caused it, if a signal did.
 fn stopped_by(failure: Failure, signal: Option<Signal>) -> Failure {
     match signal.filter(|_| failure.exit == exit::INTERRUPTED) {
         Some(signal) => Failure { exit: signal.exit(), ..failure },
@@ -95,16 +96,16 @@ fn stopped_by(failure: Failure, signal: Option<Signal>) -> Failure {
     }
 }
 
-/// `results/<name>`, with the profiles and the share behind it.
+/// Returns `results/<name>`, followed by the profiles and the shard.
 pub fn default_out(name: &str, profiles: &[String], shard: Option<Shard>) -> PathBuf {
     let name = profiles.iter().fold(name.to_owned(), |name, profile| format!("{name}-{profile}"));
     let name = shard.map_or(name.clone(), |Shard { number, of }| format!("{name}-shard{number}of{of}"));
     Path::new("results").join(plain_name(&name))
 }
 
-/// `left` points were not run.
-fn told(report: &Report, out: &Path, left: usize) -> String {
-    let kept = if report.kept == 0 { String::new() } else { format!(", {} kept from before", report.kept) };
+/// Returns the message at the end of a run. `left` points were not run.
+fn message(report: &Report, out: &Path, left: usize) -> String {
+    let kept = if report.kept == 0 { String::new() } else { format!(", {} kept from an earlier run", report.kept) };
     let mut text = format!("{} run in {}{kept}", count(report.ran, "point"), duration(report.wall_s));
     if report.busy_s > 0.0 && report.events > 0 {
         let rate = |n: u64| short(n as f64 / report.busy_s);
@@ -118,7 +119,7 @@ fn told(report: &Report, out: &Path, left: usize) -> String {
         }
     }
     if left > 0 {
-        text.push_str(&format!("stopped: {} left; the same command goes on from here\n", are(left, "point")));
+        text.push_str(&format!("stopped: {} left; run the same command again to continue\n", are(left, "point")));
     }
     text
 }

@@ -1,27 +1,32 @@
-//! `flowloom schema`: what a scenario may be, as a JSON Schema for editors, made from the rooms, slots and tables by which scenarios are read.
+//! `flowloom schema`: a JSON Schema of scenarios for editors, made from the rooms, slots and tables
+//! with which scenarios are read.
 //!
-//! It knows keys, kinds and the looks of values. What depends on other keys, and the units of texts, only `flowloom check` knows.
+//! The schema covers keys, kinds and the types of values. Only `flowloom check` knows rules between
+//! keys and the units of texts.
 
 use base::params::{Field, Param as _, Shape};
 use base::registry::{Entry, Room};
 use scenario::{IdealName, ROOMS, SLOTS, TABLES};
 use serde_json::{Map, Value, json};
 
-/// The schema as text.
+/// Returns the schema as text.
 pub fn text() -> String {
     format!("{:#}\n", schema())
 }
 
-/// The schema of a scenario file (JSON Schema, draft 7: what editors of TOML know).
+/// Returns the schema of a scenario file (JSON Schema draft 7, which TOML editors support).
 pub fn schema() -> Value {
     let mut keys = keys(table(""), Swept::No);
     keys.extend(self::keys(table("seed"), Swept::No));
     let own = [
-        ("name", described(json!({"type": "string"}), "its name, and that of the folder of its results")),
-        ("seed", described(seed(), "seeds of the random streams, or `auto`: as many as a precision needs")),
+        ("name", described(json!({"type": "string"}), "name of the scenario and of its results folder")),
+        ("seed", described(seed(), "seeds of the random streams, or `auto`: as many seeds as the precision needs")),
         (
             "ideal",
-            described(Swept::Yes.of(looks(&IdealName::shape(), None)), "ideal schedules of the same flows, beside the systems"),
+            described(
+                Swept::Yes.of(value_schema(&IdealName::shape(), None)),
+                "ideal schedules of the same flows, computed in addition to the systems",
+            ),
         ),
         ("topology", reference("topology")),
         ("workload", json!({"type": "object", "minProperties": 1, "additionalProperties": reference("workload")})),
@@ -32,7 +37,7 @@ pub fn schema() -> Value {
         ("measure", object(self::keys(table("measure"), Swept::No), &[])),
         ("sample", object(self::keys(table("sample"), Swept::No), &[])),
         ("seek", seek()),
-        ("profile", described(json!({"type": "object"}), "keys laid over the scenario with `--profile NAME`")),
+        ("profile", described(json!({"type": "object"}), "keys that replace those of the scenario with `--profile NAME`")),
     ];
     keys.extend(own.map(|(key, value)| (key.to_owned(), value)));
     let mut whole = object(keys, &["topology", "workload", "system"]);
@@ -42,15 +47,15 @@ pub fn schema() -> Value {
     whole
 }
 
-/// `[seek]` with its lists of settings and claims.
+/// Returns the schema of `[seek]` with its lists of settings and claims.
 fn seek() -> Value {
     let texts =
         |about| described(json!({"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}), about);
     let mut setting = keys(table("seek.setting"), Swept::No);
-    setting.insert("keys".to_owned(), texts("keys of the scenario that it sets, as after `--set`"));
-    setting.insert("choices".to_owned(), texts("its values, where they are no numbers"));
+    setting.insert("keys".to_owned(), texts("keys of the scenario that the setting sets, written as for `--set`"));
+    setting.insert("choices".to_owned(), texts("values of the setting, if they are not numbers"));
     let mut whole = keys(table("seek"), Swept::No);
-    whole.insert("scenarios".to_owned(), texts("files of scenarios; none: this file is the scenario"));
+    whole.insert("scenarios".to_owned(), texts("scenario files; without them, this file is the scenario"));
     whole.insert(
         "setting".to_owned(),
         json!({"type": "array", "minItems": 1, "items": object(setting, &["name", "keys", "source"])}),
@@ -59,7 +64,7 @@ fn seek() -> Value {
     object(whole, &["setting"])
 }
 
-/// Whether a list of values may stand for one.
+/// Whether a key may be swept: a list of values instead of one value.
 #[derive(Clone, Copy)]
 enum Swept {
     Yes,
@@ -92,10 +97,10 @@ fn object(keys: Map<String, Value>, required: &[&str]) -> Value {
     json!({"type": "object", "additionalProperties": false, "properties": keys, "required": required})
 }
 
-/// Keys with what their values look like, what they do, and their defaults.
+/// Returns the schemas of keys, with their descriptions and defaults.
 fn keys(fields: &[Field], swept: Swept) -> Map<String, Value> {
     let one = |field: &Field| {
-        let mut value = swept.of(looks(&(field.shape)(), (field.range)()));
+        let mut value = swept.of(value_schema(&(field.shape)(), (field.range)()));
         let source =
             if field.default.is_empty() { String::new() } else { format!(" Default: {} ({}).", field.default, field.source) };
         value["description"] = json!(format!("{}{source}", field.about.trim()));
@@ -104,8 +109,8 @@ fn keys(fields: &[Field], swept: Swept) -> Map<String, Value> {
     fields.iter().map(one).collect()
 }
 
-/// What values look like. Ranges bind plain numbers.
-fn looks(shape: &Shape, range: Option<(String, String)>) -> Value {
+/// Returns the schema of a value. Ranges apply only to numbers without a unit.
+fn value_schema(shape: &Shape, range: Option<(String, String)>) -> Value {
     let number = |kind: &str| {
         let mut value = json!({"type": kind});
         if let Some((low, high)) = &range {
@@ -127,17 +132,18 @@ fn looks(shape: &Shape, range: Option<(String, String)>) -> Value {
         Shape::Texts => {
             json!({"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}]})
         }
-        Shape::Or(word, other) => json!({"anyOf": [{"const": word}, looks(other, range)]}),
+        Shape::Or(word, other) => json!({"anyOf": [{"const": word}, value_schema(other, range)]}),
     }
 }
 
-/// What fills a slot, or is a topology, workload or law of deadlines: a table with its kind or, but for topologies and workloads, a bare name.
+/// Returns the schema of an entry of a room: a table with its kind or, except for topologies and
+/// workloads, its name.
 fn part(room: &Room) -> Value {
     let default = SLOTS.iter().filter(|slot| slot.room.name == room.name).find_map(|slot| slot.default_kind());
     let named = !["topology", "workload"].contains(&room.name);
     let mut forms: Vec<Value> = Vec::new();
     if named {
-        // A law of deadlines may also be a bare time.
+        // A law of deadlines may also be a time.
         let names: Vec<&str> = room.names().collect();
         forms.push(if room.name == "deadline" { json!({"type": "string"}) } else { json!({"enum": names}) });
     }
@@ -145,7 +151,7 @@ fn part(room: &Room) -> Value {
     json!({"description": room.about, "anyOf": forms})
 }
 
-/// The table of an entry.
+/// Returns the schema of the table of an entry.
 fn kind(room: &Room, entry: &Entry, is_default: bool) -> Value {
     let mut keys = keys(entry.fields, Swept::Yes);
     keys.insert("kind".to_owned(), described(json!({"const": entry.name}), entry.meta.summary));
@@ -157,12 +163,12 @@ fn kind(room: &Room, entry: &Entry, is_default: bool) -> Value {
 
 fn system() -> Value {
     let mut keys: Map<String, Value> = SLOTS.iter().map(|slot| (slot.name.to_owned(), reference(slot.room.name))).collect();
-    keys.insert("label".to_owned(), described(json!({"type": "string"}), "its name in tables and figures"));
+    keys.insert("label".to_owned(), described(json!({"type": "string"}), "name of the system in tables and figures"));
     let mut nic = self::keys(table("system.nic"), Swept::Yes);
-    // The discipline of the switches with other parameters needs no kind.
+    // The kind may be left out: then it is the discipline of the switches, with other parameters.
     nic.insert("qdisc".to_owned(), json!({"anyOf": [reference("qdisc"), {"type": "object"}]}));
     keys.insert("nic".to_owned(), object(nic, &[]));
-    // A policy may bring its transport.
+    // No key is required: a policy may imply its transport.
     object(keys, &[])
 }
 
@@ -172,7 +178,7 @@ fn event() -> Value {
     object(keys, &[])
 }
 
-/// `engine = "flow"`, `engine = ["packet", "flow"]`, or a table.
+/// Returns the schema of `engine`: `"flow"`, `["packet", "flow"]`, or a table.
 fn engine() -> Value {
     let keys = keys(table("engine"), Swept::Yes);
     let kind = keys["kind"].clone();
@@ -189,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_stands_in_it_with_all_its_parameters() {
+    fn the_schema_has_every_entry_with_all_its_parameters() {
         let schema = schema();
         for room in ROOMS {
             let forms = schema["definitions"][room.name]["anyOf"].as_array().unwrap();
@@ -211,10 +217,10 @@ mod tests {
     #[test]
     fn numbers_have_their_ranges_and_choices_their_names() {
         let range = Some(("1".to_owned(), "100".to_owned()));
-        assert_eq!(looks(&Shape::Integer, range.clone()), json!({"type": "integer", "minimum": 1, "maximum": 100}));
+        assert_eq!(value_schema(&Shape::Integer, range.clone()), json!({"type": "integer", "minimum": 1, "maximum": 100}));
         let auto = Shape::Or("auto", Box::new(Shape::Integer));
-        assert_eq!(looks(&auto, range)["anyOf"][1]["maximum"], 100);
-        assert_eq!(looks(&Shape::Literal, Some(("1us".to_owned(), "1s".to_owned()))), json!({"type": ["string", "number"]}));
-        assert_eq!(looks(&Shape::OneOf(vec!["a", "b"]), None), json!({"enum": ["a", "b"]}));
+        assert_eq!(value_schema(&auto, range)["anyOf"][1]["maximum"], 100);
+        assert_eq!(value_schema(&Shape::Literal, Some(("1us".to_owned(), "1s".to_owned()))), json!({"type": ["string", "number"]}));
+        assert_eq!(value_schema(&Shape::OneOf(vec!["a", "b"]), None), json!({"enum": ["a", "b"]}));
     }
 }

@@ -1,8 +1,8 @@
 //! Runs the points of a plan on a pool of threads and writes them to a folder.
 //!
-//! Points are started in the order of their expected work, largest first, so that none is left over at the end; results are in the
-//! order of the plan, whatever the threads do. Every point writes its own files as it ends, so that a stopped run keeps what it
-//! finished, and the same call goes on from there.
+//! Points start in the order of their expected work, largest first, so that no long point runs alone
+//! at the end. Results are in the order of the plan. Every point writes its own files when it ends,
+//! so a stopped run keeps its finished points and the same call continues from there.
 
 use crate::clock::{self, Watch};
 use crate::jobs::{Jobs, Wanted};
@@ -24,7 +24,7 @@ use tables::manifest::{self, Input, Ran};
 use tables::schema::{CounterColumn, SCHEMA_VERSION};
 use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
 
-/// Why a sweep failed.
+/// The error of a sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A workload that cannot be drawn.
@@ -35,13 +35,13 @@ pub enum Error {
     Run {
         /// The point.
         point: String,
-        /// Why.
+        /// The reason.
         source: sim::RunError,
     },
-    /// Stopped before there was anything to keep.
+    /// The sweep was stopped before a point had started.
     #[error("stopped before the run: nothing was written")]
     Stopped,
-    /// Files and space.
+    /// A problem with storage.
     #[error(transparent)]
     Storage(#[from] tables::Error),
     /// A bug of this program.
@@ -57,23 +57,23 @@ pub struct Broken {
     pub point: String,
     /// Its seed.
     pub seed: u64,
-    /// Events handled when it was last looked at.
+    /// Events handled at the last progress report.
     pub events: u64,
-    /// Simulated time at that moment.
+    /// Simulated time at the last progress report.
     pub now: base::Time,
     /// The assertion.
     pub message: String,
 }
 
 impl Error {
-    /// What to do about it.
+    /// Returns the hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::Input(_) | Error::Stopped => None,
-            Error::Run { .. } => Some("`flowloom check` prints the plan"),
+            Error::Run { .. } => Some("`flowloom check` prints the whole plan"),
             Error::Storage(e) => e.hint(),
             Error::Broken(_) => {
-                Some("this is a bug of flowloom, not of the scenario: report it with the scenario and this message")
+                Some("this is a bug of flowloom, not an error in the scenario: report it with the scenario and this message")
             }
         }
     }
@@ -82,19 +82,19 @@ impl Error {
 /// How to run a plan.
 #[derive(Clone, Debug)]
 pub struct Settings<'a> {
-    /// Points to run at the same time; 0: as many as cores have threads for.
+    /// Points to run at the same time; 0: as many as the cores allow.
     pub jobs: usize,
-    /// Threads of each point; 0: cores that no other point needs, where they gain.
+    /// Threads per point; 0: uses idle cores where this is faster.
     pub threads: usize,
-    /// Where results go.
+    /// The folder for the results.
     pub out: &'a Path,
-    /// The profiles that the plan was made with, for the manifest.
+    /// The profiles of the plan, for the manifest.
     pub profiles: &'a [String],
-    /// Results of another run in the folder may be replaced and removed.
+    /// Whether results of another run in the folder may be replaced and removed.
     pub overwrite: bool,
-    /// The plan that this one is a part of: its other points in the folder stay there.
+    /// The larger plan that this plan is a part of. Its other points in the folder are kept.
     pub whole: Option<&'a Plan>,
-    /// Points to run, by their place in the plan; `None`: all. The folder lists all of them, and those that others have run stay there.
+    /// Points to run, by index; `None`: all. The manifest lists all points; other results are kept.
     pub only: Option<&'a [usize]>,
 }
 
@@ -104,16 +104,16 @@ impl Settings<'_> {
     }
 }
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Tick<'a> {
-    /// What the user should know before the run: see [`Report::notes`].
+    /// Notes for the user: see [`Report::notes`].
     pub notes: &'a [String],
-    /// Points done, those kept from before included.
+    /// Points done, including those that were kept from an earlier run.
     pub points_done: usize,
     /// All points.
     pub points: usize,
-    /// The point that has run longest, if any runs.
+    /// The point that has been running for the longest time, if any.
     pub point: Option<&'a str>,
     /// Its simulated time.
     pub now: base::Time,
@@ -125,32 +125,33 @@ pub struct Tick<'a> {
     pub events: u64,
     /// Wall time so far, in seconds.
     pub elapsed_s: f64,
-    /// Wall time to go, in seconds, once there is something to judge it by.
+    /// Estimated remaining wall time in seconds, once enough work is done for an estimate.
     pub remaining_s: Option<f64>,
 }
 
-/// What became of a sweep.
+/// The outcome of a sweep.
 #[derive(Debug)]
 pub struct Report {
     /// The results.
     pub results: Results,
-    /// Points run to their end.
+    /// Points that were run to their end.
     pub ran: usize,
-    /// Points found finished.
+    /// Points that were already finished.
     pub kept: usize,
-    /// Events handled, and the seconds that the threads were busy with them.
+    /// Events handled.
     pub events: u64,
     /// Packets moved over a link.
     pub hops: u64,
-    /// Wall time of all threads of all points together, in seconds.
+    /// Wall time summed over all threads of all points, in seconds.
     pub busy_s: f64,
     /// Wall time of the sweep, in seconds.
     pub wall_s: f64,
-    /// What was told with the first tick: points that are run again since their files were damaged, and fewer jobs than asked for.
+    /// Notes of the first tick: damaged points that are rerun, and fewer jobs than requested.
     pub notes: Vec<String>,
 }
 
-/// Prepares a plan on another thread. With [`Continue::No`] from `tick`, which is called several times a second, it ends with [`Error::Stopped`].
+/// Prepares a plan on another thread. Calls `tick` several times a second and fails with
+/// [`Error::Stopped`] if it returns [`Continue::No`].
 pub fn prepare_patiently(
     plan: Plan,
     only: Option<Vec<usize>>,
@@ -164,9 +165,9 @@ pub fn prepare_patiently(
     drawn.unwrap_or(Err(Error::Stopped))
 }
 
-/// Runs the points that are not yet there. `tick` is called several times a second, on this thread; with [`Continue::No`] the sweep
-/// stops: points that run are interrupted, those that wait are left out.
-/// `prepared` is what [`crate::prepare::prepare`] makes of the plan.
+/// Runs the points that are not yet in the folder. Calls `tick` several times a second on this
+/// thread. If it returns [`Continue::No`], the sweep stops: running points are interrupted and
+/// waiting points are not started. `prepared` comes from [`crate::prepare::prepare`].
 pub fn run(
     plan: &Plan,
     prepared: &[Prepared],
@@ -176,7 +177,7 @@ pub fn run(
     run_with(plan, prepared, settings, &sim::run_threads, tick)
 }
 
-/// [`sim::run_threads`], or what a test puts in its place.
+/// The type of [`sim::run_threads`], which tests replace.
 type Simulate<'a> = dyn Fn(&RunSpec, Threads, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
 
 fn run_with(
@@ -225,8 +226,7 @@ fn run_with(
     run_manifest.ended = clock::now();
     run_manifest.wall_s = watch.seconds();
     run_manifest.peak_memory_bytes = clock::peak_memory_bytes();
-    // What counts is what is in the folder now.
-    run_manifest.done.clear();
+    run_manifest.done.clear(); // `gather` must not compare with the points from before the run.
     let written = Results::gather(dir.path(), run_manifest).and_then(|mut results| {
         let lost = lost(&results, &counted);
         results.manifest.complete = ended.failure.is_none() && results.complete();
@@ -257,8 +257,7 @@ fn run_with(
     })
 }
 
-/// The error for points that were done, by the hashes of their manifests, and are not there with
-/// these manifests.
+/// Returns the error for finished points that are missing. `counted` has their manifests' hashes.
 fn lost(results: &Results, counted: &BTreeMap<String, String>) -> Option<tables::Error> {
     const NAMED: usize = 10;
     let there: BTreeMap<&str, &str> = results.done().map(|point| (point.key.id.as_str(), point.manifest_hash.as_str())).collect();
@@ -269,17 +268,17 @@ fn lost(results: &Results, counted: &BTreeMap<String, String>) -> Option<tables:
     (!gone.is_empty()).then(|| tables::Error::Lost { path: results.path().to_owned(), points: gone.len(), named })
 }
 
-/// What a run finds in its folder.
+/// The points that a run finds in its folder.
 struct Before {
-    /// The points that are not finished, by their place in the plan.
+    /// Unfinished points, by index in the plan.
     todo: Vec<usize>,
-    /// The points that are, each with the hash of its manifest.
+    /// Finished points, each with the hash of its manifest.
     done: BTreeMap<String, String>,
     notes: Vec<String>,
 }
 
-/// Looks for the points in the folder. Results of another run are an error, or are removed with
-/// `overwrite`. Without it, the folder is left as it is.
+/// Looks for the points in the folder. Fails if it holds results of another run and `overwrite` is
+/// not set; the folder is then left as it is. With `overwrite`, removes these results.
 fn to_run(dir: &RunDir, keys: &[PointKey], prepared: &[Prepared], settings: &Settings<'_>) -> Result<Before, Error> {
     let former = manifest::read::<RunManifest>(&dir.path().join(manifest::FILE)).ok().flatten();
     let was_whole = |key: &PointKey| former.as_ref().is_some_and(|run| run.complete && run.points.contains(key));
@@ -300,20 +299,20 @@ fn to_run(dir: &RunDir, keys: &[PointKey], prepared: &[Prepared], settings: &Set
     }
     let whole: Vec<PointKey> = settings.whole.map_or(keys.to_vec(), |plan| plan.points.iter().map(key).collect());
     let others = dir.others(&whole)?;
-    let results = others.iter().filter(|(_, done)| *done).map(|(id, _)| (id.clone(), "which this scenario does not have"));
+    let results = others.iter().filter(|(_, done)| *done).map(|(id, _)| (id.clone(), "which is not a point of this scenario"));
     foreign.extend(results);
     if let Some((first, why)) = foreign.first().filter(|_| !settings.overwrite) {
         let (path, points, first) = (dir.path().to_owned(), foreign.len(), first.clone());
         return Err(tables::Error::OtherResults { path, points, first, why }.into());
     }
-    // What runs again is replaced when it has run.
+    // Points that run now are replaced when they end. Here only the others are removed.
     let left = todo.iter().filter(|&&i| !settings.is_chosen(i)).map(|&i| keys[i].id.as_str());
     let stale = left.filter(|id| foreign.iter().any(|(other, _)| other == id));
     let mut ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str())).chain(stale);
     ids.try_for_each(|id| dir.remove_point(id))?;
     let note = damaged.first().map(|(key, why)| {
         let more = if damaged.len() > 1 { format!(", and {} more", damaged.len() - 1) } else { String::new() };
-        format!("note: {} run again: `{}`, since {why}{more}", text::are(damaged.len(), "point"), key.id)
+        format!("note: {} rerun: `{}`, because {why}{more}", text::are(damaged.len(), "point"), key.id)
     });
     Ok(Before { todo, done, notes: note.into_iter().collect() })
 }
@@ -322,13 +321,13 @@ fn key(point: &Point) -> PointKey {
     PointKey { id: point.id.clone(), system: point.label.clone(), seed: point.seed, swept: point.swept.clone() }
 }
 
-/// What the systems of a plan count of flows.
+/// Returns the counters of flows of all systems of a plan.
 fn counted_of_flows(plan: &Plan) -> Vec<CounterColumn> {
     let packets = plan.points.iter().filter(|point| point.run.ideal.is_none() && !point.run.engine.is_flow());
     packets.flat_map(|point| CounterColumn::all(&sim::flow_counters(&point.run))).collect()
 }
 
-/// The manifest of a run before its first point: what it is going to hold.
+/// Returns the manifest of a run before its first point.
 fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs: usize) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -348,7 +347,7 @@ fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs:
     }
 }
 
-/// What a running point shows of itself.
+/// The progress of one point, written by its thread.
 #[derive(Debug, Default)]
 struct PointWatch {
     work: u64,
@@ -360,7 +359,7 @@ struct PointWatch {
     flows_done: AtomicU64,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Sweep<'a> {
     watches: Vec<PointWatch>,
     stop: AtomicBool,
@@ -372,12 +371,12 @@ struct Sweep<'a> {
     dir: &'a RunDir,
     workloads: Vec<String>,
     columns: FlowColumns,
-    /// How many points run or have run, of those that were asked for.
+    /// Number of requested points, including those that were kept.
     points: usize,
     notes: &'a [String],
 }
 
-/// What came back from the threads.
+/// The results of the threads.
 #[derive(Default)]
 struct Ended {
     points: Vec<PointManifest>,
@@ -390,7 +389,7 @@ impl Ended {
     }
 }
 
-/// Between two looks at the threads.
+/// The time between two ticks.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Sweep<'_> {
@@ -415,7 +414,7 @@ impl Sweep<'_> {
                     Ok(Ok(point)) => ended.points.push(point),
                     Ok(Err(failure)) => {
                         self.stop.store(true, Relaxed);
-                        // The first failure is the one to tell: the rest may follow from it.
+                        // Only the first failure is reported: the others may follow from it.
                         ended.failure.get_or_insert(failure);
                     }
                     Err(RecvTimeoutError::Timeout) => {}
@@ -450,7 +449,7 @@ impl Sweep<'_> {
             seen.flows_done.store(progress.finished as u64, Relaxed);
             if self.stop.load(Relaxed) { Continue::No } else { Continue::Yes }
         };
-        // Nothing that the closure touches is looked at again after a panic, but for the atomics.
+        // After a panic, only the atomics of the closure's state are read again.
         let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, self.threads, &mut control)));
         let outcome = match run {
             Ok(Ok(outcome)) => outcome,
@@ -538,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_asked_for_run_alone_and_the_rest_later() {
+    fn only_requested_points_run_and_the_rest_later() {
         let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
         run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
         let mut last = (0, 0);
@@ -555,7 +554,7 @@ mod tests {
         };
         assert_eq!(part(&[1, 6], false), (2, 0, false, "share".to_owned(), (2, 2)));
         assert_eq!(part(&[1, 2], false), (1, 1, false, "share".to_owned(), (2, 2)));
-        // Nothing runs, so nothing is told.
+        // Nothing runs.
         assert_eq!(part(&[], false), (0, 0, false, "share".to_owned(), (2, 2)));
         assert_eq!(part(&[0, 3, 4, 5, 7], false), (5, 0, true, "finished".to_owned(), (5, 5)));
         let tables = |i: usize| {
@@ -564,7 +563,7 @@ mod tests {
             named.collect::<BTreeMap<_, _>>()
         };
         assert!(tables(0) == tables(1) && tables(0).len() == 2 + 2 * plan.points.len());
-        // Of another scenario, also where this share does not replace it.
+        // Results of another scenario are refused, even if this shard does not replace them.
         let other =
             scenario::load(&plan.resolved().replace("flows = 20", "flows = 21"), "t.toml", ".".as_ref(), &Options::default());
         let other = other.unwrap_or_else(|e| panic!("{e}"));
@@ -590,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stopped_goes_on_to_the_results_of_a_run_in_one_go() {
+    fn a_stopped_run_continues_to_the_results_of_an_unstopped_run() {
         let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
         let whole = run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
         assert_eq!((whole.ran, whole.kept, whole.results.complete()), (8, 0, true));
@@ -627,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_setting_runs_again_what_it_concerns() {
+    fn a_changed_setting_reruns_the_points_that_it_affects() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let mut changed = plan.clone();
@@ -660,7 +659,7 @@ mod tests {
         fewer.points.truncate(6);
         let old = dir.path().join(&plan.points[3].id).join(manifest::FILE);
         for (plan, first, why) in
-            [(&other_setting, &plan.points[0].id, "other settings"), (&fewer, &plan.points[6].id, "this scenario does not have")]
+            [(&other_setting, &plan.points[0].id, "other settings"), (&fewer, &plan.points[6].id, "not a point of this scenario")]
         {
             let error = run(plan, &prepare(plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
             assert!(error.to_string().contains(why) && error.to_string().contains(first), "{error}");
@@ -676,13 +675,13 @@ mod tests {
                 .unwrap();
         assert_eq!((report.ran, report.kept, report.results.points.len()), (1, 5, 6));
         assert!(!dir.path().join(&plan.points[7].id).exists(), "no orphans");
-        // What is added keeps what is there.
+        // New points are added; existing points are kept.
         let report = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         assert_eq!((report.ran, report.kept), (2, 6));
     }
 
     #[test]
-    fn a_damaged_point_is_run_again_and_said_so() {
+    fn a_damaged_point_is_rerun_and_reported() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let whole = files(dir.path());
@@ -692,17 +691,17 @@ mod tests {
         std::fs::remove_file(file(2, "ports.parquet")).unwrap();
         std::fs::write(file(3, manifest::FILE), "{").unwrap();
         std::fs::remove_dir_all(file(4, "")).unwrap();
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let report = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut |tick| {
-            told = tick.notes.to_vec();
+            notes = tick.notes.to_vec();
             Continue::Yes
         })
         .unwrap();
         assert_eq!((report.ran, report.kept), (4, 4));
-        assert_eq!(told, report.notes);
+        assert_eq!(notes, report.notes);
         let start =
-            format!("note: 4 points are run again: `{}`, since `{}` is damaged: it has 100", plan.points[1].id, flows.display());
-        assert!(told[0].starts_with(&start) && told[0].ends_with("and 3 more"), "{told:?}");
+            format!("note: 4 points are rerun: `{}`, because `{}` is damaged: it has 100", plan.points[1].id, flows.display());
+        assert!(notes[0].starts_with(&start) && notes[0].ends_with("and 3 more"), "{notes:?}");
         let again = files(dir.path());
         assert!(again.keys().eq(whole.keys()));
         assert!(whole.iter().all(|(path, bytes)| path.extension().is_none_or(|e| e != "parquet") || again[path] == *bytes));
@@ -710,11 +709,11 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_removed_while_a_run_writes_are_missed() {
+    fn points_that_are_removed_during_a_run_are_reported() {
         let plan = plan();
         let points = |ids: &[usize]| ids.iter().map(|&i| plan.points[i].id.clone()).collect::<Vec<_>>();
-        // Removes a folder when this many points are done; the error, and what the manifest then
-        // says.
+        // Removes a folder when this many points are done. Returns the error and the outcome of the
+        // next run.
         let tried = |done: usize, gone: &dyn Fn(&Path) -> std::path::PathBuf| {
             let dir = tempfile::tempdir().unwrap();
             let out = dir.path().join("r");
@@ -730,7 +729,7 @@ mod tests {
             let again = run(&plan, &prepare(&plan, None).unwrap(), &one, &mut go_on);
             (ended.unwrap_err(), again.map(|report| (report.ran, report.kept, report.results.manifest.complete)))
         };
-        // The largest runs first: which ones are done is read of the folder.
+        // The largest point runs first, so the finished points are read from the folder.
         let first = |out: &Path| {
             let done = |point: &&Point| out.join(&point.id).join(manifest::FILE).exists();
             out.join(&plan.points.iter().find(done).unwrap().id)
@@ -745,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_in_the_manifest() {
+    fn lost_points_are_noted_in_the_manifest() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         // The last point to run removes the first.
         let removes = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
@@ -814,6 +813,6 @@ mod tests {
         let _held = RunDir::take(dir.path()).unwrap();
         let error = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
         assert!(matches!(error, Error::Storage(tables::Error::InUse { .. })));
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the lock alone");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "only the lock");
     }
 }

@@ -1,6 +1,6 @@
-//! Text for people: aligned columns, short numbers.
+//! Formatting of text output: aligned columns, short numbers, durations.
 
-/// Rows with their columns aligned, two spaces between, each line after `indent`.
+/// Aligns the columns of rows with two spaces between columns. Each line starts with `indent`.
 pub fn columns(indent: &str, rows: &[Vec<String>]) -> String {
     let width = |text: &String| text.chars().count();
     let n = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -18,7 +18,7 @@ pub fn columns(indent: &str, rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A number with three digits and a unit prefix: `12.3 M`.
+/// Formats a number with three digits and a unit prefix: `12.3 M`.
 pub fn short(x: f64) -> String {
     let (scale, prefix) = [(1e9, " G"), (1e6, " M"), (1e3, " k")].into_iter().find(|(scale, _)| x >= *scale).unwrap_or((1.0, ""));
     let x = x / scale;
@@ -32,7 +32,7 @@ pub fn short(x: f64) -> String {
     format!("{x:.digits$}{prefix}")
 }
 
-/// A time for people: `850 ms`, `12.3 s`, `4 min 05 s`.
+/// Formats a duration: `850 ms`, `12.3 s`, `4 min 05 s`.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
@@ -42,12 +42,12 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// "1 point", "2 points".
+/// Formats a count: `1 point`, `2 points`.
 pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// "1 point is", "2 points are".
+/// Formats a count with its verb: `1 point is`, `2 points are`.
 pub fn are(n: usize, noun: &str) -> String {
     format!("{} {}", count(n, noun), if n == 1 { "is" } else { "are" })
 }

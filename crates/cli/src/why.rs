@@ -1,4 +1,5 @@
-//! `flowloom why`: where the time of flows of a finished run went. The point is run again, with a trace of these flows alone.
+//! `flowloom why`: where flows of a finished run spent their time. Reruns the point with a trace of
+//! these flows.
 
 use crate::sweep::Error;
 use crate::text::count;
@@ -12,34 +13,35 @@ use std::path::Path;
 use std::sync::Arc;
 use tables::{FlowLife, PROGRAM, PointKey, PointManifest, Results};
 
-/// How many flows are shown where none is named.
+/// The number of flows that are shown if the user names none.
 pub const SLOWEST: usize = 5;
 
-/// The flows of a point that are asked for.
+/// The flows of a point to explain.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// Those with the largest slowdown, so many.
+    /// This many flows with the largest slowdown.
     Slowest(usize),
-    /// These.
+    /// The flows with these ids.
     These(Vec<u32>),
 }
 
-/// Where the time of some flows of a point went.
+/// Where some flows of a point spent their time.
 #[derive(Clone, Debug)]
 pub struct Why {
     /// The point.
     pub point: PointKey,
     /// Its network.
     pub net: Arc<Net>,
-    /// The flows in the order asked for, the slowest first where none was named.
+    /// The flows in the order of the request, or the slowest first if no flow was named.
     pub flows: Vec<Breakdown>,
-    /// The packets around the flows, if they were asked for.
+    /// The packets around the flows, if requested.
     pub packets: Option<Vec<PacketRow>>,
 }
 
-/// Runs a point of `results` again and tells where the time of some of its flows went. Without a point it is the only one, or the one with
-/// the slowest flow. With `trace` it is run once more, for the packets around the flows. `dir` is the folder of the scenario, for the files
-/// that it reads.
+/// Reruns a point of `results` and returns where some of its flows spent their time. Without
+/// `point`, takes the only point, or the point with the slowest flow. With `trace`, reruns the
+/// point once more to record the packets around the flows. `dir` is the folder of the scenario, for
+/// the files that it reads.
 pub fn why(
     results: &Results,
     point: Option<&str>,
@@ -51,7 +53,7 @@ pub fn why(
     let (point, flows) = chosen(results, point, flows)?;
     let lives = lives(results, point, &flows)?;
     if let Some(open) = lives.iter().find(|life| life.open.end == Time::MAX) {
-        let hint = "take one with a `fct_ps` in the table of flows";
+        let hint = "choose a flow that has a `fct_ps` in the table of flows";
         return Err(Error::Input(format!("flow {} did not finish in `{}`\nhint: {hint}", open.flow.0, point.key.id)));
     }
     let plan = again(results, dir)?;
@@ -65,7 +67,8 @@ pub fn why(
     Ok(Why { point: point.key.clone(), net: Arc::clone(&spec.net), flows: found, packets })
 }
 
-/// Runs a point of `results` again and returns the packets around some of its flows: see [`Watched::around`].
+/// Reruns a point of `results` and returns the packets around some of its flows: see
+/// [`Watched::around`].
 pub fn packets_around(
     results: &Results,
     point: Option<&str>,
@@ -89,7 +92,7 @@ fn around(
     if complete { Ok(packets) } else { Err(Error::Stopped) }
 }
 
-/// Runs a point again. Fails if it comes out otherwise.
+/// Reruns a point. Fails if its results differ from those of the first run.
 fn watch<'a>(
     spec: &'a RunSpec,
     point: &PointManifest,
@@ -101,45 +104,49 @@ fn watch<'a>(
         return Err(Error::Stopped);
     }
     if format!("{:016x}", watched.outcome.counters.digest) != point.counters.digest {
-        let hint = format!("it was run with {}, and this is {PROGRAM}: run it again with this version", point.program);
-        return Err(Error::Input(format!("`{}` comes out otherwise when it is run again\nhint: {hint}", point.key.id)));
+        let hint =
+            format!("the results are of flowloom {}, and this is {PROGRAM}: run the scenario with this version", point.program);
+        return Err(Error::Input(format!("`{}` gives other results when it is rerun\nhint: {hint}", point.key.id)));
     }
     Ok(watched)
 }
 
-/// When the flows were open.
+/// Returns when the flows were open.
 fn lives(results: &Results, point: &PointManifest, flows: &[u32]) -> Result<Vec<Life>, Error> {
     let all = results.lives(point)?;
     let life = |id: &u32| {
         let wrong = |what: &str, hint: String| Error::Input(format!("flow {id} {what} in `{}`\nhint: {hint}", point.key.id));
         let found = all.binary_search_by_key(id, |life| life.flow_id);
-        let at = found.map_err(|_| wrong("is not there", format!("the point has {}, from 0 on", count(all.len(), "flow"))))?;
+        let at =
+            found.map_err(|_| wrong("does not exist", format!("the point has {} with ids from 0", count(all.len(), "flow"))))?;
         let FlowLife { start_ps, finish_ps, .. } = all[at];
-        let start = start_ps.ok_or_else(|| wrong("never began", "take one with a `start_ps` in the table of flows".to_owned()))?;
+        let start =
+            start_ps.ok_or_else(|| wrong("never began", "choose a flow that has a `start_ps` in the table of flows".to_owned()))?;
         Ok(Life { flow: FlowId(*id), open: Time(start)..finish_ps.map_or(Time::MAX, Time) })
     };
     flows.iter().map(life).collect()
 }
 
-const FILES: &str = "give the folder of the scenario by `--files`, with the files as they were, and the version that ran it";
+const FILES: &str =
+    "give the folder of the scenario with `--files`, with unchanged files, and use the version of flowloom that ran it";
 
-/// The run of a point in the plan that is read again.
+/// Finds the run of a point in the plan that was read from the manifest.
 fn spec_of<'a>(plan: &'a Plan, point: &PointManifest) -> Result<&'a RunSpec, Error> {
     let hash = |p: &scenario::Point| format!("{:016x}", p.config_hash());
     let spec = plan.points.iter().find(|p| p.id == point.key.id).filter(|p| hash(p) == point.config_hash).map(|p| &p.run);
     spec.ok_or_else(|| {
         let id = &point.key.id;
         Error::Input(format!(
-            "`{id}` cannot be run again: its scenario reads other files, or reads otherwise with this version\nhint: {FILES}"
+            "`{id}` cannot be rerun: files that its scenario reads have changed, or this version reads the scenario differently\nhint: {FILES}"
         ))
     })
 }
 
-/// The point asked for, and the flows.
+/// Returns the requested point and flows.
 fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &Which) -> Result<(&'a PointManifest, Vec<u32>), Error> {
     let simulated: Vec<&PointManifest> = results.done().filter(|point| point.engine == Engine::Packet.name()).collect();
     if simulated.is_empty() && results.done().next().is_some() {
-        let hint = "where the time of a flow went is known of packets: run the scenario with `engine = \"packet\"`";
+        let hint = "only the packet engine records where flows spend their time: run the scenario with `engine = \"packet\"`";
         return Err(Error::Input(format!("no point was run by the packet engine\nhint: {hint}")));
     }
     let names = || simulated.iter().take(20).map(|point| format!("`{}`", point.key.id)).collect::<Vec<_>>().join(", ");
@@ -151,17 +158,18 @@ fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &Which) -> Resul
         let near = base::params::nearest(id, simulated.iter().map(|point| point.key.id.as_str()));
         let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         return Err(Error::Input(format!(
-            "no finished point of a simulated system is called `{id}`{near}\nhint: one of {}",
+            "there is no finished point `{id}` of the packet engine{near}\nhint: one of {}",
             names()
         )));
     }
-    let none = || Error::Input("no flow has finished\nhint: a later `end` in the scenario gives flows more time".to_owned());
+    let none =
+        || Error::Input("no flow has finished\nhint: write a later `end` in the scenario to give flows more time".to_owned());
     let number = match flows {
         Which::These(flows) => {
             let [point] = points[..] else {
-                let which = flows.first().map_or(String::new(), |flow| format!(": which flow {flow} is meant?"));
+                let which = flows.first().map_or(String::new(), |flow| format!(", so flow {flow} is ambiguous"));
                 let message = format!("the run has {}{which}", count(points.len(), "point"));
-                return Err(Error::Input(format!("{message}\nhint: name the point by `--point`: {}", names())));
+                return Err(Error::Input(format!("{message}\nhint: choose one with `--point`: {}", names())));
             };
             return Ok((point, flows.clone()));
         }
@@ -178,9 +186,9 @@ fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &Which) -> Resul
     slowest.filter(|(.., ids)| !ids.is_empty()).map(|(_, point, ids)| (point, ids)).ok_or_else(none)
 }
 
-/// The plan of a run, from what its manifest says.
+/// Reads the plan of a run from the scenario in its manifest.
 fn again(results: &Results, dir: &Path) -> Result<Plan, Error> {
-    // The point has run before, whatever memory it took.
+    // The point has run before, so its memory is not checked again.
     let options = Options { memory: Memory::UNLIMITED, ..Options::default() };
     scenario::load(&results.manifest.config, &results.manifest.name, dir, &options).map_err(|found| {
         let first = found.items().first().map_or(String::new(), |item| format!(": {}", item.message));

@@ -1,4 +1,4 @@
-//! Commands as they are typed: exit codes, and what is left on the disk.
+//! Commands as users type them: exit codes, output and files.
 
 use cli::why::Which;
 use cli::{Console, Outcome, Signal, exit};
@@ -24,12 +24,12 @@ transport = "newreno"
 workload.web.flows = 5
 "#;
 
-/// Outcome, stdout and stderr.
-fn told(args: &[&str], signal: Option<Signal>) -> (Outcome, String, String) {
-    told_until(args, &mut || signal)
+/// Runs a command and returns its outcome, its standard output and its standard error.
+fn output(args: &[&str], signal: Option<Signal>) -> (Outcome, String, String) {
+    output_until(args, &mut || signal)
 }
 
-fn told_until(args: &[&str], signals: &mut dyn FnMut() -> Option<Signal>) -> (Outcome, String, String) {
+fn output_until(args: &[&str], signals: &mut dyn FnMut() -> Option<Signal>) -> (Outcome, String, String) {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let outcome = cli::main(&args, &mut Console { out: &mut out, err: &mut err, terminal: false, signals });
@@ -38,10 +38,10 @@ fn told_until(args: &[&str], signals: &mut dyn FnMut() -> Option<Signal>) -> (Ou
 }
 
 fn flowloom(args: &[&str]) -> Outcome {
-    told(args, None).0
+    output(args, None).0
 }
 
-/// A folder with `small.toml`, and a place for results in it.
+/// A temporary folder with `small.toml`: the folder, the file and a path for results.
 fn folder() -> (tempfile::TempDir, String, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
@@ -58,10 +58,10 @@ fn exit_code(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn check_tells_programs_what_it_found_and_where() {
+fn check_reports_errors_with_their_places_as_json() {
     let (_dir, file, _) = folder();
     let json = |args: &[&str]| {
-        let (outcome, out, err) = told(args, None);
+        let (outcome, out, err) = output(args, None);
         assert!(err.is_empty(), "{err}");
         (exit_code(&outcome), serde_json::from_str::<serde_json::Value>(&out).unwrap())
     };
@@ -86,7 +86,7 @@ fn check_tells_programs_what_it_found_and_where() {
 
 #[test]
 fn the_schema_is_printed() {
-    let (outcome, out, _) = told(&["schema"], None);
+    let (outcome, out, _) = output(&["schema"], None);
     let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((exit_code(&outcome), &schema["required"][0]), (0, &"topology".into()));
 }
@@ -104,7 +104,7 @@ fn a_run_leaves_its_results_and_hands_the_summary_to_python() {
     for name in ["manifest.json", "points.parquet", "summary.parquet"] {
         assert!(Path::new(&out).join(name).is_file(), "{name}");
     }
-    // The manifest's scenario is a scenario: the run can be repeated from its folder alone.
+    // The manifest holds the whole scenario: the run can be repeated from its folder.
     let again = scenario::load(&results.manifest.config, "manifest", ".".as_ref(), &scenario::Options::default());
     let again: Vec<String> = again.unwrap_or_else(|e| panic!("{e}")).points.into_iter().map(|p| p.id).collect();
     assert_eq!(again, results.manifest.points.iter().map(|p| p.id.clone()).collect::<Vec<_>>());
@@ -136,7 +136,7 @@ fn options_reach_the_plan() {
 }
 
 #[test]
-fn bad_input_is_told_and_writes_nothing() {
+fn bad_input_is_reported_and_writes_nothing() {
     let (dir, file, out) = folder();
     let broken = dir.path().join("broken.toml");
     fs::write(&broken, SMALL.replace("hosts", "hots")).unwrap();
@@ -147,7 +147,7 @@ fn bad_input_is_told_and_writes_nothing() {
     for bad in [path(&broken), path(&binary), path(&missing), path(dir.path())] {
         for command in ["check", "run"] {
             let args: Vec<&str> = if command == "run" { vec!["run", &bad, "--out", &out] } else { vec!["check", &bad] };
-            let (outcome, out, err) = told(&args, None);
+            let (outcome, out, err) = output(&args, None);
             assert_eq!((outcome, out.as_str()), (Outcome::Exit(exit::INPUT), ""), "{command} {bad}");
             assert!(err.contains("error: ") && err.lines().last().unwrap().trim().starts_with("hint: "), "{err}");
         }
@@ -168,7 +168,7 @@ fn bad_input_is_told_and_writes_nothing() {
 }
 
 #[test]
-fn what_the_disk_refuses_is_told_apart() {
+fn problems_with_the_disk_have_their_exit_code() {
     let (dir, file, out) = folder();
     fs::create_dir(&out).unwrap();
     fs::write(Path::new(&out).join("thesis.tex"), "x").unwrap();
@@ -188,11 +188,11 @@ fn strict_ends_with_1_when_flows_are_unfinished() {
     let args = ["run", &file, "--out", &out, "--set", "end=1us"];
     let args = [args.as_slice(), SOUND].concat();
     assert_eq!(exit_code(&flowloom(&args)), 0);
-    let strict = told(&[args.as_slice(), &["--strict"]].concat(), None);
+    let strict = output(&[args.as_slice(), &["--strict"]].concat(), None);
     assert!(exit_code(&strict.0) == u64::from(exit::CHECK) && strict.2.contains("1000 flows did not finish"), "{}", strict.2);
 }
 
-/// What makes `small.toml` a scenario without warnings.
+/// The options with which `small.toml` has no warnings.
 const SOUND: &[&str] = &[
     "--seed=1",
     "--set=workload.web.flows=1000",
@@ -206,18 +206,18 @@ fn warnings_are_shown_once_and_strict_makes_them_errors() {
     let (_dir, file, out) = folder();
     let heavy = ["--set", "workload.web.load=1.5"];
     for command in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
-        let (outcome, _, err) = told(&[&command[..], SOUND].concat(), None);
+        let (outcome, _, err) = output(&[&command[..], SOUND].concat(), None);
         assert!(exit_code(&outcome) == 0 && !err.contains("warning"), "{err}");
         assert_eq!(exit_code(&flowloom(&[&command[..], SOUND, &["--strict"]].concat())), 0);
         let _ = fs::remove_dir_all(&out);
 
-        let (outcome, plan, err) = told(&[&command[..], SOUND, &heavy].concat(), None);
+        let (outcome, plan, err) = output(&[&command[..], SOUND, &heavy].concat(), None);
         assert!(exit_code(&outcome) == 0 && !plan.contains("warning"), "{err}");
         assert_eq!(err.matches("warning: `workload.web.load`: `1.5` offers the link `").count(), 1, "{err}");
         assert!(err.contains("[command line:1:") && err.contains("  hint: its queue grows"), "{err}");
         let _ = fs::remove_dir_all(&out);
 
-        let (outcome, _, err) = told(&[&command[..], SOUND, &heavy, &["--strict"]].concat(), None);
+        let (outcome, _, err) = output(&[&command[..], SOUND, &heavy, &["--strict"]].concat(), None);
         assert_eq!(outcome, Outcome::Exit(exit::CHECK));
         assert!(err.contains("error: `workload.web.load`"), "{err}");
         assert!(!Path::new(&out).exists(), "nothing is written");
@@ -230,10 +230,10 @@ fn a_signal_ends_the_run_with_its_code_and_the_same_command_goes_on() {
     for (signal, code) in [(Signal::Interrupt, exit::INTERRUPTED), (Signal::Terminate, exit::TERMINATED)] {
         let out = dir.path().join(format!("{code}"));
         let args = ["run", &file, "--out", out.to_str().unwrap(), "--set", "workload.web.flows=2000", "--jobs", "1"];
-        // As soon as the run has begun: of two points at least the second has not.
-        let (outcome, _, err) = told_until(&args, &mut || out.join("manifest.json").exists().then_some(signal));
+        // The signal comes when the run has begun, before the second of its two points.
+        let (outcome, _, err) = output_until(&args, &mut || out.join("manifest.json").exists().then_some(signal));
         assert_eq!(outcome, Outcome::Exit(code));
-        assert!(err.contains("the same command goes on from here"), "{err}");
+        assert!(err.contains("run the same command again to continue"), "{err}");
         assert!(!tables::Results::open(&out).unwrap().manifest.complete);
         assert_eq!(exit_code(&flowloom(&args)), 0);
         assert!(tables::Results::open(&out).unwrap().manifest.complete);
@@ -243,12 +243,12 @@ fn a_signal_ends_the_run_with_its_code_and_the_same_command_goes_on() {
 #[test]
 fn help_and_versions_are_no_mistakes() {
     for args in [&["--version"] as &[&str], &["--help"], &["run", "--help"], &["list", "transports"], &["completions", "bash"]] {
-        let (outcome, out, err) = told(args, None);
+        let (outcome, out, err) = output(args, None);
         assert_eq!((outcome, err.as_str()), (Outcome::Exit(exit::DONE), ""), "{args:?}");
         assert!(!out.is_empty());
     }
     for args in [&[] as &[&str], &["simulate"], &["run"], &["list", "things"], &["explain", "newrenoo"], &["plot"]] {
-        let (outcome, out, err) = told(args, None);
+        let (outcome, out, err) = output(args, None);
         assert_eq!((outcome, out.as_str()), (Outcome::Exit(exit::INPUT), ""), "{args:?}");
         assert!(!err.is_empty());
     }
@@ -259,14 +259,14 @@ fn profiles_are_laid_over_in_order_and_named() {
     let (dir, file, out) = folder();
     let small = dir.path().join("small.toml");
     fs::write(&small, format!("{SMALL}[profile.literal]\nworkload.web = {{ flows = 7, load = 0.1 }}\n")).unwrap();
-    let (outcome, plan, _) = told(&["check", &file, "--profile", "literal,smoke"], None);
+    let (outcome, plan, _) = output(&["check", &file, "--profile", "literal,smoke"], None);
     assert_eq!(outcome, Outcome::Exit(exit::DONE));
     let line = |start: &str| plan.lines().find(|l| l.starts_with(start)).unwrap();
     assert!(line("flows").ends_with("# profile smoke") && line("load =").ends_with("# profile literal"), "{plan}");
     flowloom(&["run", &file, "--out", &out, "--profile", "literal,smoke"]);
     let results = tables::Results::open(Path::new(&out)).unwrap();
     assert_eq!((results.manifest.profile.as_deref(), results.points[0].metric("flows")), (Some("literal,smoke"), Some(5.0)));
-    let (outcome, _, err) = told(&["check", &file, "--profile", "literal,smok"], None);
+    let (outcome, _, err) = output(&["check", &file, "--profile", "literal,smok"], None);
     assert_eq!(outcome, Outcome::Exit(exit::INPUT));
     assert!(err.contains("there is no profile `smok`") && err.contains("did you mean `smoke`?"), "{err}");
 }
@@ -274,7 +274,7 @@ fn profiles_are_laid_over_in_order_and_named() {
 #[test]
 fn check_prints_a_plan_that_is_a_scenario_again() {
     let (dir, file, _) = folder();
-    let (outcome, plan, err) = told(&["check", &file, "--profile", "smoke"], None);
+    let (outcome, plan, err) = output(&["check", &file, "--profile", "smoke"], None);
     assert_eq!(outcome, Outcome::Exit(exit::DONE));
     assert!(err.contains("2 points") && plan.contains("flows = 5"), "{err}{plan}");
     let again = dir.path().join("again.toml");
@@ -286,7 +286,7 @@ fn check_prints_a_plan_that_is_a_scenario_again() {
 fn automatic_seeds_say_how_they_ended() {
     let (_dir, file, out) = folder();
     let auto = ["run", &file, "--out", &out, "--set", "seed=auto", "--set", "max_seeds=4"];
-    let run = |more: &[&str]| told(&[&auto, &SOUND[1..], more].concat(), None);
+    let run = |more: &[&str]| output(&[&auto, &SOUND[1..], more].concat(), None);
     let (outcome, _, err) = run(&["--set", "precision=0.1%", "--strict"]);
     assert!(exit_code(&outcome) == u64::from(exit::CHECK) && err.contains("\n4 seeds, the limit: "), "{err}");
     let (outcome, _, err) = run(&["--set", "precision=100%", "--strict"]);
@@ -315,26 +315,26 @@ fn why_is_asked_of_python_and_answered_from_the_folder() {
     for flow in &found.flows {
         assert_eq!(flow.totals().iter().map(|(_, ps)| ps).sum::<u64>(), flow.flow.fct_ps().unwrap());
     }
-    // Without flows: those of the largest slowdown, of whichever point they are.
+    // Without flows: those with the largest slowdown of all points.
     let slowest = ask(None, &[]).unwrap();
     let most = results.done().map(|point| results.slowest(point, 1).unwrap()[0]).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
     assert_eq!((slowest.flows.len(), slowest.flows[0].flow.flow_id), (5, most.1));
     assert!(slowest.flows.is_sorted_by(|a, b| a.flow.slowdown() >= b.flow.slowdown()));
     for (point, flow, wanted) in [
-        (None, 3, "the run has 2 points: which flow 3 is meant?\nhint: name the point by `--point`: `tcp-seed1`, `tcp-seed2`"),
-        (Some("tcp-seed3"), 3, "no finished point of a simulated system is called `tcp-seed3`; did you mean `tcp-seed1`?"),
-        (Some("tcp-seed1"), 2000, "flow 2000 is not there in `tcp-seed1`\nhint: the point has "),
+        (None, 3, "the run has 2 points, so flow 3 is ambiguous\nhint: choose one with `--point`: `tcp-seed1`, `tcp-seed2`"),
+        (Some("tcp-seed3"), 3, "there is no finished point `tcp-seed3` of the packet engine; did you mean `tcp-seed1`?"),
+        (Some("tcp-seed1"), 2000, "flow 2000 does not exist in `tcp-seed1`\nhint: the point has "),
     ] {
-        let told = ask(point, &[flow]).unwrap_err();
-        assert!(told.starts_with(wanted), "{told}");
+        let error = ask(point, &[flow]).unwrap_err();
+        assert!(error.starts_with(wanted), "{error}");
     }
-    // With a trace, the packets of the flow and of others; a trace by itself has the same ones.
+    // A trace has the packets of the flow and of others. `packets_around` returns the same packets.
     let mut go_on = |_| sim::Continue::Yes;
     let traced = cli::why::why(&results, Some("tcp-seed2"), &Which::These(vec![3]), true, Path::new("."), &mut go_on).unwrap();
     let packets = cli::why::packets_around(&results, Some("tcp-seed2"), &[3], Path::new("."), &mut go_on).unwrap();
     assert_eq!((&traced.flows, &traced.packets), (&found.flows[..1].to_vec(), &Some(packets.clone())));
     assert!(packets.iter().any(|row| row.flow_id == 3) && packets.iter().any(|row| row.flow_id != 3));
-    // Another result than the folder's is not explained.
+    // A rerun with another result is refused.
     let (path, mut point) = (Path::new(&out).join("tcp-seed1/manifest.json"), results.points[0].clone());
     point.counters.digest = "0123456789abcdef".to_owned();
     manifest::write(&path, &point).unwrap();
@@ -343,8 +343,8 @@ fn why_is_asked_of_python_and_answered_from_the_folder() {
     manifest::write(&Path::new(&out).join("manifest.json"), &run).unwrap();
     let results = tables::Results::open(Path::new(&out)).unwrap();
     let which = Which::These(vec![3]);
-    let told = cli::why::why(&results, Some("tcp-seed1"), &which, false, Path::new("."), &mut |_| sim::Continue::Yes).unwrap_err();
-    assert!(told.to_string().contains("comes out otherwise when it is run again"), "{told}");
+    let error = cli::why::why(&results, Some("tcp-seed1"), &which, false, Path::new("."), &mut |_| sim::Continue::Yes).unwrap_err();
+    assert!(error.to_string().contains("gives other results when it is rerun"), "{error}");
 }
 
 #[test]
@@ -375,10 +375,10 @@ fn python_gets_its_options() {
     assert_eq!(options(&["report", "a"]), serde_json::json!({"command": "report", "dirs": ["a"], "where": null, "out": null}));
 }
 
-/// What a transport shares with others on the same machine is explained with each.
+/// The state machine that several transports share is explained with each of them.
 #[test]
-fn explain_tells_what_the_machine_assumes_too() {
-    let (_, text, _) = told(&["explain", "dctcp"], None);
+fn explain_prints_what_the_machine_assumes_too() {
+    let (_, text, _) = output(&["explain", "dctcp"], None);
     for part in ["Source: RFC 8257", "It runs on: One TCP machine", "\n  g ", "\n  min_rto ", "\n  sack ", "Karn"] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
@@ -390,12 +390,12 @@ fn hidden_characters_of_names_are_escaped_in_all_that_is_printed() {
     let label = "a\u{202e}b\u{200b}\u{e0067}";
     fs::write(&file, SMALL.replace("TCP", label)).unwrap();
     let printed = |args: &[&str], code: u64| {
-        let (outcome, out, err) = told(args, None);
+        let (outcome, out, err) = output(args, None);
         assert_eq!(exit_code(&outcome), code, "{err}");
         assert!(!out.contains(|c| c != '\n' && base::text::is_hidden(c)) && !err.contains(['\u{202e}', '\u{2066}', '\u{1b}']));
         (out, err)
     };
-    // TOML and JSON have escapes of their own, which read back as the label.
+    // The escapes of TOML and JSON read back as the label.
     let resolved = printed(&["check", &file], 0).0;
     assert!(resolved.contains(r#"label = "a\u202Eb\u200B\U000E0067""#), "{resolved}");
     let again = dir.path().join("again.toml");
@@ -421,26 +421,26 @@ fn a_run_is_not_written_into_results_and_says_what_it_read() {
     let sizes = include_bytes!("../../scenario/src/files/cdf/websearch.cdf.csv");
     fs::write(dir.path().join("sizes.cdf.csv"), sizes).unwrap();
     fs::write(&file, SMALL.replace("load = 0.4", "load = 0.4\nsize = \"cdf\"\ncdf = \"sizes.cdf.csv\"")).unwrap();
-    let (done, _, err) = told(&["run", &file, "--out", &out], None);
+    let (done, _, err) = output(&["run", &file, "--out", &out], None);
     assert_eq!(exit_code(&done), 0, "{err}");
     let inputs = tables::Results::open(Path::new(&out)).unwrap().manifest.inputs;
     assert_eq!(inputs, [manifest::Input { path: "sizes.cdf.csv".into(), hash: tables::parquet::hash(sizes) }]);
     let point = format!("{out}/tcp-seed1");
     let before = fs::read(format!("{point}/manifest.json")).unwrap();
     for args in [["run", &file, "--out", &point], ["merge", &out, "--out", &point]] {
-        let (refused, _, err) = told(&args, None);
+        let (refused, _, err) = output(&args, None);
         assert_eq!(exit_code(&refused), u64::from(exit::STORAGE));
-        assert!(err.contains("it lies in the folder of a point\nhint: choose another place with `--out`"), "{err}");
+        assert!(err.contains("it is in the folder of a point\nhint: choose another place with `--out`"), "{err}");
     }
     assert_eq!(fs::read(format!("{point}/manifest.json")).unwrap(), before);
 }
 
 #[test]
-fn a_flow_that_is_selected_and_not_there_is_refused_and_writes_nothing() {
+fn a_selected_flow_that_does_not_exist_is_refused_and_writes_nothing() {
     let (_dir, file, out) = folder();
     fs::write(&file, format!("{SMALL}[sample]\nonly_flows = \"3, 90..1000\"\n")).unwrap();
     for args in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
-        let (outcome, printed, err) = told(&args, None);
+        let (outcome, printed, err) = output(&args, None);
         assert_eq!((outcome, printed.as_str()), (Outcome::Exit(exit::INPUT), ""), "{err}");
         assert!(err.starts_with("error: `sample.only_flows`: point `tcp-seed1` has no flow 1000\nhint: it has "), "{err}");
     }
@@ -454,19 +454,19 @@ fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
         format!("end = \"900s\"\n{}[sample]\nports = true\ninterval = \"10ns\"\n", SMALL.replace("flows = 20", "flows = 20000"));
     fs::write(&file, sampled).unwrap();
     for args in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
-        let (outcome, printed, err) = told(&[args, vec!["--memory", "2GB"]].concat(), None);
+        let (outcome, printed, err) = output(&[args, vec!["--memory", "2GB"]].concat(), None);
         assert_eq!((outcome, printed.as_str()), (Outcome::Exit(exit::INPUT), ""), "{err}");
         let [message, hint] = err.lines().collect::<Vec<_>>()[..] else { panic!("{err}") };
         assert!(message.starts_with("error: point `tcp-seed1` needs about "), "{err}");
         assert!(
-            message.contains(" GB of memory, and 2.0 GB are allowed by `--memory`: ") && message.ends_with(" hold time series"),
+            message.contains(" GB of memory, but 2.0 GB are allowed by `--memory`: ") && message.ends_with(" hold time series"),
             "{err}"
         );
         assert!(hint.starts_with("hint: write a longer `interval` in [sample]"), "{err}");
     }
     assert!(!Path::new(&out).exists());
-    // The network by itself, with its place.
-    let (outcome, _, err) = told(&["check", &file, "--memory", "20kB"], None);
+    // The network alone does not fit: the message has its place.
+    let (outcome, _, err) = output(&["check", &file, "--memory", "20kB"], None);
     assert!(
         outcome == Outcome::Exit(exit::INPUT) && err.contains("small.toml:5:8") && err.contains("0.0 GB are allowed by `--memory`"),
         "{err}"
@@ -474,14 +474,14 @@ fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
     for bad in ["0B", "8", "much"] {
         assert_eq!(flowloom(&["check", &file, "--memory", bad]), Outcome::Exit(exit::INPUT), "{bad}");
     }
-    // A limit above the memory of the machine is obeyed.
+    // A limit above the memory of the machine is allowed.
     assert_eq!(flowloom(&["check", &file, "--memory", "1000000TB"]), Outcome::Exit(exit::DONE));
 }
 
 #[test]
 fn a_scenario_that_is_missing_names_an_example_that_exists() {
     // Tests run in the folder of the crate, which has no examples.
-    let (outcome, _, err) = told(&["run", "missing.toml"], None);
+    let (outcome, _, err) = output(&["run", "missing.toml"], None);
     assert_eq!(outcome, Outcome::Exit(exit::INPUT));
     assert!(err.contains("`flowloom examples demo`") && !err.contains("examples/demo.toml"), "{err}");
 }
@@ -489,9 +489,11 @@ fn a_scenario_that_is_missing_names_an_example_that_exists() {
 #[test]
 fn examples_and_exercises_are_copied_by_python() {
     for command in ["examples", "lab"] {
-        let Outcome::Python(listed) = flowloom(&[command]) else { panic!("not handed on") };
+        let Outcome::Python(listed) = flowloom(&[command]) else { panic!("not handed to Python") };
         assert_eq!(listed, serde_json::json!({"command": command, "names": [], "out": null, "overwrite": false}));
-        let Outcome::Python(copied) = flowloom(&[command, "a", "b", "--out", "x", "--overwrite"]) else { panic!("not handed on") };
+        let Outcome::Python(copied) = flowloom(&[command, "a", "b", "--out", "x", "--overwrite"]) else {
+            panic!("not handed to Python")
+        };
         assert_eq!(copied, serde_json::json!({"command": command, "names": ["a", "b"], "out": "x", "overwrite": true}));
         assert_eq!(flowloom(&[command, "--out", "x"]), Outcome::Exit(exit::INPUT));
     }

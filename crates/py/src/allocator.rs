@@ -1,10 +1,12 @@
-//! The allocator of the extension module: in the command line, memory that cannot be allocated ends the process with one line and exit
-//! code 5 instead of an abort with a backtrace.
+//! The allocator of the extension module. In the command line, a failed allocation ends the process
+//! with a message of one line and exit code 5, instead of an abort with a backtrace.
 //!
-//! The hook for failed allocations in the standard library is unstable, and an allocator can only be replaced by unsafe code. Each function passes its arguments on to the system's allocator, and adds one branch that is never
-//! taken while there is memory.
+//! The hook for failed allocations in the standard library is unstable, and an allocator can only
+//! be replaced by unsafe code. Each function passes its arguments on to the system's allocator and
+//! adds one branch that is taken only if an allocation fails.
 //!
-//! Python programs that use flowloom as a library keep the abort of the standard library: a library does not choose the exit code.
+//! In Python programs that use flowloom as a library, the standard library aborts the process: a
+//! library must not choose the exit code.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,12 +19,12 @@ static ALLOCATOR: Checked = Checked;
 /// Whether this process is the command line.
 static COMMAND_LINE: AtomicBool = AtomicBool::new(false);
 
-/// From now on a failed allocation ends the process with exit code 5.
-pub fn is_command_line() {
+/// Makes failed allocations end the process with exit code 5 from now on.
+pub fn set_command_line() {
     COMMAND_LINE.store(true, Relaxed);
 }
 
-/// The system's allocator, with a look at what it returns.
+/// The system's allocator with a check of its result.
 struct Checked;
 
 // SAFETY: each function passes its arguments on to the system's allocator and returns what that returns.
@@ -58,7 +60,8 @@ fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
 }
 
 unsafe extern "C" {
-    /// Ends the process at once: no handler runs, and none may, since it could need memory or a lock that this thread holds.
+    /// Ends the process immediately. No exit handler may run, because it could need memory or a
+    /// lock that this thread holds.
     safe fn _exit(code: std::ffi::c_int) -> !;
 }
 
@@ -71,14 +74,15 @@ fn failed(bytes: usize) {
     // Nothing here allocates or locks.
     let mut line = [0; 160];
     let mut text = Cursor::new(&mut line[..]);
-    let hint = "the run is too large for this machine, or for the limit of the process";
+    let hint = "the run is too large for this machine, or for the memory limit of the process";
     let _ = writeln!(text, "error: no memory is left: {bytes} more bytes could not be allocated; {hint}");
     let length = text.position() as usize;
     write(&line[..length]);
     _exit(i32::from(cli::exit::STORAGE));
 }
 
-/// Writes to the standard error. Takes no lock: the thread that holds it may wait for memory too.
+/// Writes to standard error. Takes no lock, because the thread that holds the lock may wait for
+/// memory too.
 #[cfg(unix)]
 fn write(line: &[u8]) {
     use std::os::fd::FromRawFd as _;
@@ -87,7 +91,7 @@ fn write(line: &[u8]) {
     let _ = err.write_all(line);
 }
 
-/// Writes to the standard error. Takes its lock: systems other than Unix have no descriptor 2 to write to.
+/// Writes to standard error. Takes its lock, because only Unix has a descriptor 2 to write to.
 #[cfg(not(unix))]
 fn write(line: &[u8]) {
     let _ = std::io::stderr().write_all(line);

@@ -10,19 +10,19 @@ create_exception!(
     flowloom,
     ScenarioError,
     PyValueError,
-    "A scenario has mistakes. `diagnostics` holds one dict per mistake: `file`, `line`, `col`, `message`, `label`, `hint`."
+    "A scenario has errors. `diagnostics` has one dict per error: `file`, `line`, `col`, `message`, `label`, `hint`."
 );
 create_exception!(
     flowloom,
     RunError,
     PyRuntimeError,
-    "A run could not start, or broke an invariant, which is a bug: then `broken` is true."
+    "A run could not start, or broke an invariant. The latter is a bug of flowloom: `broken` is then true."
 );
 create_exception!(flowloom, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
 
-/// All mistakes of a scenario.
+/// Converts the errors of a scenario to an exception.
 pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {
-    // The message starts on a new line, so that the source excerpt begins at the margin.
+    // The message starts on a new line, so that the source excerpt is not indented.
     let error = ScenarioError::new_err(format!("\n{}", found.render(::scenario::Style::Plain)));
     match diagnostics(py, found).and_then(|list| error.value(py).setattr("diagnostics", list)) {
         Ok(()) => error,
@@ -30,7 +30,7 @@ pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {
     }
 }
 
-/// One dict per problem.
+/// Returns one dict per error or warning.
 pub fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for item in found.items() {
@@ -46,7 +46,7 @@ pub fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyR
     Ok(list)
 }
 
-/// A mistake without a position in a file.
+/// Converts an error without a position in a file to an exception.
 pub fn input(py: Python<'_>, message: &str) -> PyErr {
     let error = ScenarioError::new_err(message.to_owned());
     match error.value(py).setattr("diagnostics", PyList::empty(py)) {
@@ -55,12 +55,12 @@ pub fn input(py: Python<'_>, message: &str) -> PyErr {
     }
 }
 
-/// A problem with files.
+/// Converts a storage error to an exception.
 pub fn storage(error: tables::Error) -> PyErr {
     StorageError::new_err(with_hint(&error, error.hint()))
 }
 
-/// A sweep that failed.
+/// Converts the error of a sweep to an exception.
 pub fn sweep(py: Python<'_>, error: sweep::Error) -> PyErr {
     match error {
         sweep::Error::Storage(error) => storage(error),

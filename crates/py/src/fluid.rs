@@ -10,15 +10,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sim::fluid::optimum::optimum as search;
 
-/// The most flows scheduled in exact fractions. With more, the fractions of processor sharing have too many digits.
+/// Maximum number of flows that are scheduled in exact fractions. With more flows, the fractions of
+/// processor sharing have too many digits.
 const EXACT_FLOWS: usize = 200;
 
-/// Schedule flows on one link as a fluid: no packets, no delay, no headers.
+/// Schedule flows on one link as fluids: without packets, delays and headers.
 ///
-/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. Flows without a deadline come after those with one in
-/// `edf`, shortest first in `edf_sjf`; in `stam` they come first while all others can wait. Times, sizes and the capacity are in any consistent units. Up to 200
-/// flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of
-/// `(flow, start, end, rate)` in order of time.
+/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. In `edf` and
+/// `edf_sjf`, flows without a deadline are served after flows with a deadline, in `edf_sjf` the
+/// shortest first. In `stam` they are served first as long as all flows with a deadline can wait.
+/// Times, sizes and the capacity may have any consistent units. Up to 200 flows are scheduled in
+/// exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of `(flow,
+/// start, end, rate)` ordered by time.
 #[pyfunction]
 #[pyo3(signature = (policy, capacity, arrivals, sizes, deadlines = None))]
 pub fn fluid<'py>(
@@ -54,12 +57,15 @@ pub fn fluid<'py>(
     as_dict(py, &done)
 }
 
-/// Search all schedules of a few flows on one link for the best one that misses no deadline.
+/// Search all schedules of a few flows on one link for the best schedules that miss no deadline.
 ///
-/// The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots. The best schedules are those with the least mean
-/// completion time of the flows without a deadline. The dict has `schedules`, the number of schedules that miss no deadline; `mean`, the least
-/// mean, or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and `shown`, the first hundred of these, each a
-/// dict as `fluid` returns it. `None`: every schedule misses a deadline. Raises `ValueError` where there are too many schedules to search.
+/// The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots.
+/// The best schedules have the smallest mean completion time of the flows without a deadline. The
+/// dict has `schedules`, the number of schedules that miss no deadline; `mean`, the smallest mean,
+/// or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and
+/// `shown`, the first hundred of the best schedules, each a dict like that of `fluid`. Returns
+/// `None` if every schedule misses a deadline. Raises `ValueError` if there are too many schedules
+/// to search.
 #[pyfunction]
 pub fn optimum<'py>(
     py: Python<'py>,

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// The compiled part of flowloom: scenarios, the simulator, result tables and the command line.
 ///
-/// Times are in picoseconds, sizes in bytes and rates in bit/s wherever a name does not say otherwise.
+/// Times are in picoseconds, sizes in bytes and rates in bit/s unless a name has another unit.
 #[pymodule]
 mod _core {
     #[pymodule_export]
@@ -41,17 +41,17 @@ mod _core {
     const version: &str = tables::PROGRAM;
 }
 
-/// The room of metrics, which is not a part of scenarios.
+/// The name of the room of metrics, which is not a part of scenarios.
 const METRICS: &str = "metrics";
 
 /// Run the command line with `argv` (without the program's name).
 ///
-/// Returns an exit code, or, for the commands that Python carries out (`plot`, `report`, `papers`, `compare`),
-/// a dict with the key `command` and the parsed options.
-/// From the first call on, memory that cannot be allocated ends the process with exit code 5.
+/// Returns an exit code or, for commands that Python carries out (such as `plot`, `report`,
+/// `papers`, `compare`), a dict with the key `command` and the parsed options. After the first
+/// call, a failed memory allocation ends the process with exit code 5.
 #[pyfunction]
 fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
-    allocator::is_command_line();
+    allocator::set_command_line();
     let signals = signals::Handler::install(py)?;
     let outcome = py.detach(|| {
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
@@ -68,9 +68,10 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 
 /// Compare the systems found in one or more result folders, flow by flow.
 ///
-/// Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
+/// Flows are paired by flow id, seed and swept keys. The table has one row per pair of systems and
+/// swept keys: see `compare()` in docs/data.md.
 ///
-/// With `filter`, the flows that it chooses in both systems.
+/// With `filter`, only flows that it chooses in both systems are compared.
 #[pyfunction]
 #[pyo3(signature = (dirs, filter = None))]
 fn compare(py: Python<'_>, dirs: Vec<PathBuf>, filter: Option<&str>) -> PyResult<results::ArrowTable> {
@@ -79,29 +80,31 @@ fn compare(py: Python<'_>, dirs: Vec<PathBuf>, filter: Option<&str>) -> PyResult
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
 }
 
-/// Fail if a file or folder at `path` must not be written, since it belongs to results.
+/// Fail if a file or folder at `path` must not be written because it belongs to results.
 ///
-/// In the folder of a run, new files and folders are allowed, and files that commands have made.
+/// In the folder of a run, new files and folders may be written, and files with the suffixes that
+/// commands write may be replaced.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // As Python gives it.
+#[allow(clippy::needless_pass_by_value)] // Python passes an owned value.
 fn may_write(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| tables::may_write(&path)).map_err(errors::storage)
 }
 
-/// The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits.
+/// The hash of a content as manifests store it: 64-bit XXH3, as 16 hexadecimal digits.
 #[pyfunction]
 fn content_hash(content: &[u8]) -> String {
     tables::parquet::hash(content)
 }
 
-/// The name among `names` that is nearest to `wrong`, if one is near enough to be meant.
+/// The name in `names` that is most similar to `wrong`, or `None` if no name is similar enough.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // As Python gives them.
+#[allow(clippy::needless_pass_by_value)] // Python passes an owned value.
 fn nearest(wrong: &str, names: Vec<String>) -> Option<String> {
     base::params::nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The names of the rooms that `entries` accepts: those of the parts of a scenario, and `metrics`.
+/// The names of the rooms that `entries` accepts: the rooms of the parts of a scenario, and
+/// `metrics`.
 #[pyfunction]
 fn rooms() -> Vec<&'static str> {
     ::scenario::ROOMS.iter().map(|room| room.name).chain([METRICS]).collect()
@@ -109,7 +112,7 @@ fn rooms() -> Vec<&'static str> {
 
 /// The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
 ///
-/// Raises `ValueError` for a room that is not in `rooms()`.
+/// Raises `ValueError` if `room` is not in `rooms()`.
 #[pyfunction]
 fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -125,7 +128,7 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
         return Ok(list);
     }
     let Some(found) = ::scenario::ROOMS.iter().find(|r| r.name == room) else {
-        return Err(PyValueError::new_err(format!("no room is called `{room}`\nhint: one of {}", rooms().join(", "))));
+        return Err(PyValueError::new_err(format!("there is no room `{room}`\nhint: one of {}", rooms().join(", "))));
     };
     for entry in found.entries {
         let dict = PyDict::new(py);

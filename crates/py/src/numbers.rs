@@ -1,4 +1,4 @@
-//! Statistics and units, so that Python has no second definition of them.
+//! Statistics and units for Python, so that they are defined only in Rust.
 
 use base::units::{Limit, parse_bytes, parse_limit};
 use pyo3::exceptions::PyValueError;
@@ -7,14 +7,15 @@ use tables::stats;
 
 /// The mean of values and the ends of its 95 % confidence interval (Student's t).
 ///
-/// The mean is `None` without values, the interval with fewer than two.
+/// The mean is `None` without values, and the interval is `None` with fewer than two values.
 #[pyfunction]
 pub fn estimate(values: Vec<f64>) -> (Option<f64>, Option<(f64, f64)>) {
     let found = tables::estimate::Estimate::of(&values);
     (found.mean, found.ci95)
 }
 
-/// The quantile of values by nearest rank: the smallest value such that at least `per_mille` / 1000 of all are no larger.
+/// The quantile of values by nearest rank: the smallest value such that at least `per_mille` / 1000
+/// of all values are no larger.
 ///
 /// `None` without values.
 #[pyfunction]
@@ -26,15 +27,17 @@ pub fn quantile(mut values: Vec<f64>, per_mille: u32) -> PyResult<Option<f64>> {
     Ok(stats::quantile(&values, per_mille))
 }
 
-/// The share of a run, or of its measurement window, that a port spends transmitting; `None` for one without duration.
+/// The share of a run, or of its measurement window, that a port spends transmitting; `None` if the
+/// duration is zero.
 #[pyfunction]
 pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
     stats::utilisation(busy_ps, end_ps)
 }
 
-/// The length of a queue in bytes from its literal: `20pkt`, `30KB` or a bare number of packets of `mtu` (`1500B`).
+/// The length of a queue in bytes from its text: `20pkt`, `30KB`, or a number of packets of `mtu`
+/// (`1500B`).
 ///
-/// `None` for `unlimited`, and for text that is not a length.
+/// `None` for `unlimited` and for text that is not a length.
 #[pyfunction]
 pub fn queue_length(written: &str, mtu: &str) -> PyResult<Option<u64>> {
     let mtu = parse_bytes(mtu).map_err(|e| PyValueError::new_err(format!("`{mtu}` {e}")))?;

@@ -15,18 +15,20 @@ use std::sync::Arc;
 use tables::results::Of;
 use tempfile::TempDir;
 
-/// A table that any Arrow reader reads without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
+/// A table that Arrow libraries read without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
 #[pyclass(frozen, module = "flowloom._core")]
 pub struct ArrowTable(Source);
 
 enum Source {
-    /// In memory.
+    /// A table in memory.
     Whole(RecordBatch),
-    /// Read from the points' files, again for every stream: the table's name, and what reads it.
+    /// A table that every stream reads again from the files of the points: the results, the name of
+    /// the table and the function that reads it.
     Files(Files, &'static str, fn(&tables::Results) -> tables::results::Reader),
 }
 
-/// Results, and their folder if it is a temporary one, which is deleted with the results.
+/// Results and, if their folder is temporary, the handle that deletes it when the results are
+/// dropped.
 #[derive(Clone)]
 struct Files {
     results: Arc<tables::Results>,
@@ -52,7 +54,7 @@ impl<R: RecordBatchReader> RecordBatchReader for Keeping<R> {
 }
 
 impl ArrowTable {
-    /// A table in memory.
+    /// Creates a table in memory.
     pub fn whole(batch: RecordBatch) -> ArrowTable {
         ArrowTable(Source::Whole(batch))
     }
@@ -75,11 +77,11 @@ impl ArrowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol allows to ignore the requested schema; the reader then casts.
+        // The protocol allows the requested schema to be ignored. The reader then casts.
         drop(requested_schema);
         if let Source::Files(files, table, _) = &self.0 {
-            // Here damage is an error of this package; in the stream it is one of the library that
-            // reads.
+            // Damage is reported here as an error of flowloom. In the stream it would be an error
+            // of the library that reads.
             let all = || files.results.done().try_for_each(|point| files.results.file(point, table).map(drop));
             py.detach(all).map_err(errors::storage)?;
         }
@@ -97,7 +99,7 @@ impl ArrowTable {
 pub struct Results(Files);
 
 impl Results {
-    /// Results in a given folder, or in a temporary one.
+    /// Wraps results in a given folder or in a temporary folder.
     pub fn new(results: tables::Results, temporary: Option<TempDir>) -> Results {
         Results(Files { results: Arc::new(results), temporary: temporary.map(Arc::new) })
     }
@@ -114,7 +116,7 @@ impl Results {
         let results = py.detach(|| tables::Results::open(&dir));
         Ok(Results::new(results.map_err(errors::storage)?, None))
     }
-    /// The folder, or `None` when the results are only in memory.
+    /// The folder, or `None` if the results are only in memory.
     #[getter]
     fn path(&self) -> Option<String> {
         self.0.temporary.is_none().then(|| self.0.results.path().to_string_lossy().into_owned())
@@ -134,15 +136,15 @@ impl Results {
     fn manifest(&self) -> String {
         serde_json::to_string(&self.0.results.manifest).unwrap_or_default()
     }
-    /// The file of a point's table, such as `flows`. Its content has been compared with its hash.
+    /// The file of a point's table, such as `flows`. Fails if its content does not match its hash.
     ///
-    /// `None` if the point has no such table.
+    /// `None` if the point does not have the table.
     fn file(&self, py: Python<'_>, point: &str, table: &str) -> PyResult<Option<PathBuf>> {
         let results = &self.0.results;
         let Some(point) = results.points.iter().find(|known| known.key.id == point) else { return Ok(None) };
         py.detach(|| results.file(point, table)).map_err(errors::storage)
     }
-    /// The paths of all files of the results. The content of each has been compared with its hash.
+    /// The paths of all files of the results. Fails if the content of a file does not match its hash.
     fn whole(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
         py.detach(|| self.0.results.whole()).map_err(errors::storage)
     }
@@ -154,15 +156,16 @@ impl Results {
     fn ports(&self) -> ArrowTable {
         self.table(tables::schema::PORTS.name, tables::Results::ports)
     }
-    /// Time series; empty unless the scenario asks for them.
+    /// Time series; empty unless the scenario records them.
     fn samples(&self) -> ArrowTable {
         self.table(tables::schema::SAMPLES.name, tables::Results::samples)
     }
-    /// What agents of ports know of each flow over time; empty unless the scenario asks for it.
+    /// The state that agents at ports keep for each flow over time; empty unless the scenario
+    /// records it.
     fn agents(&self) -> ArrowTable {
         self.table(tables::schema::AGENTS.name, tables::Results::agents)
     }
-    /// One row per transmission of a packet; empty unless the scenario asks for them.
+    /// One row per transmission of a packet; empty unless the scenario records packets.
     fn packets(&self) -> ArrowTable {
         self.table(tables::schema::PACKETS.name, tables::Results::packets)
     }
@@ -170,12 +173,15 @@ impl Results {
     fn points(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.points())
     }
-    /// Where the time of flows of a point went, by running the point again: a dict with `point`, `system`, `seed`, `flows` and `packets`.
+    /// Rerun a point and return where its flows spent their time: a dict with `point`, `system`,
+    /// `seed`, `flows` and `packets`.
     ///
-    /// Without `flows`, the `slowest` flows with the largest slowdown. Without `point`, the only point, or the one with the largest slowdown.
-    /// `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`, `size_bytes`,
-    /// `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`, `tier`, `timer`, `timer_ps` and `time_ps`, whose times sum
-    /// to `fct_ps`. With `trace` the point is run once more for `packets`: the packets around the flows.
+    /// Without `flows`, takes the `slowest` flows with the largest slowdown. Without `point`, takes
+    /// the only point, or the point with the largest slowdown. `files` is the folder of the
+    /// scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`,
+    /// `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`,
+    /// `tier`, `timer`, `timer_ps` and `time_ps`. The `time_ps` of all parts sum to `fct_ps`. With
+    /// `trace`, reruns the point once more for `packets`, the packets around the flows.
     #[pyo3(signature = (point = None, flows = Vec::new(), files = ".", trace = false, slowest = cli::why::SLOWEST))]
     fn why<'py>(
         &self,
@@ -195,7 +201,8 @@ impl Results {
         dict.set_item("packets", found.packets.as_deref().map(|rows| ArrowTable::whole(why::packets(rows))))?;
         Ok(dict)
     }
-    /// The packets around flows of a point, by running the point again: those that passed the ports of the flows' paths while these were open.
+    /// Rerun a point and return the packets around flows: all packets that crossed the ports of the
+    /// flows' paths while the flows were open.
     #[pyo3(signature = (point, flows, files = "."))]
     fn around(&self, py: Python<'_>, point: &str, flows: Vec<u32>, files: &str) -> PyResult<ArrowTable> {
         let found = signals::detached(py, |control| {
@@ -205,21 +212,24 @@ impl Results {
     }
     /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
     ///
-    /// With `filter`, the metrics of the flows that it chooses. With `workloads`, rows for each workload too, in a column of that name.
+    /// With `filter`, the metrics are those of the flows that it chooses. With `workloads`, there
+    /// are also rows for each workload, which is named in the column `workload`.
     #[pyo3(signature = (filter = None, workloads = false))]
     fn summary(&self, py: Python<'_>, filter: Option<&str>, workloads: bool) -> PyResult<ArrowTable> {
         let filter = read_filter(filter)?;
         let table = py.detach(|| self.0.results.summary(wanted(filter.as_ref(), workloads)));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
-    /// Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic.
+    /// Slowdown and completion time by bin of flow sizes: one row per system, swept keys, bin,
+    /// quantity and statistic.
     #[pyo3(signature = (filter = None))]
     fn by_size(&self, py: Python<'_>, filter: Option<&str>) -> PyResult<ArrowTable> {
         let filter = read_filter(filter)?;
         let table = py.detach(|| tables::by_size::table(&self.0.results, filter.as_ref()));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
-    /// Time series summed up: one row per point, metric and entity, over the samples in the measurement window.
+    /// Statistics of time series over the samples in the measurement window: one row per point,
+    /// metric and entity.
     fn series(&self, py: Python<'_>) -> PyResult<ArrowTable> {
         let table = py.detach(|| tables::series::table(&self.0.results));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
@@ -238,7 +248,7 @@ impl Results {
         let table = py.detach(|| self.0.results.per_seed(true, wanted(filter.as_ref(), workloads)));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
-    /// The flows of a point that count, or those that a filter chooses, by their `flow_id`.
+    /// The `flow_id` of the flows of a point that count, or that a filter chooses.
     #[pyo3(signature = (point, filter = None))]
     fn chosen(&self, py: Python<'_>, point: &str, filter: Option<&str>) -> PyResult<Vec<u32>> {
         let filter = read_filter(filter)?;
@@ -248,12 +258,12 @@ impl Results {
     }
 }
 
-/// A filter of flows, or none.
+/// Parses an optional filter of flows.
 pub fn read_filter(text: Option<&str>) -> PyResult<Option<tables::filter::Filter>> {
     text.map(tables::filter::Filter::parse).transpose().map_err(|wrong| PyValueError::new_err(wrong.to_string()))
 }
 
-/// Of which flows metrics are wanted.
+/// Returns the flows for which metrics are requested.
 fn wanted(filter: Option<&tables::filter::Filter>, workloads: bool) -> Of<'_> {
     match filter {
         Some(filter) => Of::Where(filter),

@@ -1,4 +1,4 @@
-//! Scenarios: read, checked, run.
+//! Scenarios: reading, checking and running.
 
 use crate::errors;
 use crate::results::Results;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 
-/// A checked scenario: every default filled in, every sweep expanded into points.
+/// A checked scenario with every default filled in and every sweep expanded into points.
 #[pyclass(frozen, module = "flowloom._core")]
 pub struct Scenario {
     plan: Plan,
     profiles: Vec<String>,
 }
 
-/// The options of both ways to read a scenario.
+/// Keys and values, as for `--set`.
 type Pairs = Vec<(String, String)>;
 
 #[pymethods]
@@ -30,9 +30,10 @@ impl Scenario {
     /// Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once.
     #[staticmethod]
     ///
-    /// `memory`, such as `8GB`, is what its points may take together; without it they may take what is free.
+    /// `memory`, such as `8GB`, is the limit for all running points together; without it the limit
+    /// is the free memory.
     #[pyo3(signature = (text, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None, memory = None))]
-    #[expect(clippy::too_many_arguments)] // Python gives them by name.
+    #[expect(clippy::too_many_arguments)] // Python passes them by name.
     fn from_toml(
         py: Python<'_>,
         text: &str,
@@ -56,7 +57,7 @@ impl Scenario {
     /// Read a scenario from a nested dict with the keys of a scenario file.
     #[staticmethod]
     #[pyo3(signature = (scenario, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None, memory = None))]
-    #[expect(clippy::too_many_arguments)] // Python gives them by name.
+    #[expect(clippy::too_many_arguments)] // Python passes them by name.
     fn from_dict(
         py: Python<'_>,
         scenario: &Bound<'_, PyAny>,
@@ -71,17 +72,18 @@ impl Scenario {
         let text = to_toml(&json).map_err(|e| errors::input(py, &format!("the dict is not a scenario: {e}")))?;
         Scenario::from_toml(py, &text, name, dir, set, seeds, profile, memory)
     }
-    /// The whole plan as TOML, with a comment on every value that the file did not set.
+    /// The whole plan as TOML, with a comment on every value that the file does not set.
     fn resolved(&self) -> &str {
         self.plan.resolved()
     }
-    /// The limit of memory that was given, such as `8000000000B`.
+    /// The memory limit that was given, such as `8000000000B`; `None` if none was given.
     #[getter]
     fn memory(&self) -> Option<String> {
         let memory = self.plan.memory;
         (memory.source == Source::Given).then(|| format!("{}B", memory.bytes))
     }
-    /// What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`.
+    /// Warnings about settings that may mislead, one dict each: `file`, `line`, `col`, `message`,
+    /// `label`, `hint`.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         errors::diagnostics(py, &self.plan.warnings)
@@ -108,19 +110,22 @@ impl Scenario {
         }
         Ok(list)
     }
-    /// By point, the hash of all that its result depends on, which its manifest has as `config_hash`.
+    /// For each point, the hash of everything that its result depends on: `config_hash` in its
+    /// manifest.
     fn config_hashes(&self) -> BTreeMap<&str, String> {
         self.plan.points.iter().map(|point| (point.id.as_str(), format!("{:016x}", point.config_hash()))).collect()
     }
     /// Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
     ///
-    /// `jobs` run at a time (0: one per core) on `threads` threads each (0: cores that are free, where they gain).
+    /// `jobs` points run at a time (0: one per core) on `threads` threads each (0: idle cores,
+    /// where this is faster).
     ///
-    /// Points that the same scenario and version has finished in `out` are not run again. `progress` is called with `points_done`,
-    /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
-    /// Results of another run in `out` are replaced only with `overwrite`.
+    /// Points that are already finished in `out`, with the same scenario and version, are kept.
+    /// `progress` is called with `points_done`, `points_total`, `point`, `flows_done`,
+    /// `flows_total`, `events` and `elapsed_s`. Results of another run in `out` are replaced only
+    /// with `overwrite`.
     #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false, points = None))]
-    #[expect(clippy::too_many_arguments)] // Python gives them by name.
+    #[expect(clippy::too_many_arguments)] // Python passes them by name.
     fn run(
         &self,
         py: Python<'_>,
@@ -144,15 +149,16 @@ impl Scenario {
         let settings = Settings { jobs, threads, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
         let mut raised = None;
         let report = py.detach(|| {
-            let mut told = |tick: &Tick<'_>| {
+            let mut on_tick = |tick: &Tick<'_>| {
                 if raised.is_none() {
-                    raised = Python::attach(|py| tell(py, tick, progress.as_ref())).err();
+                    raised = Python::attach(|py| report_progress(py, tick, progress.as_ref())).err();
                 }
                 if raised.is_some() { Continue::No } else { Continue::Yes }
             };
             let auto = self.plan.auto.is_some();
-            let prepared = if auto { Vec::new() } else { sweep::prepare_patiently(self.plan.clone(), only.clone(), &mut told)?.1 };
-            rounds::run(&self.plan, &prepared, &settings, &mut told)
+            let prepared =
+                if auto { Vec::new() } else { sweep::prepare_patiently(self.plan.clone(), only.clone(), &mut on_tick)?.1 };
+            rounds::run(&self.plan, &prepared, &settings, &mut on_tick)
         });
         if let Some(raised) = raised {
             return Err(raised);
@@ -168,7 +174,8 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// The places of points among all, by name. An error for a name that there is not, and where all points are needed together.
+    /// Returns the indices of points by name. Fails if a name is unknown, or if all points must run
+    /// together.
     fn places(&self, py: Python<'_>, names: &[String]) -> PyResult<Vec<usize>> {
         if self.plan.auto.is_some() {
             return Err(errors::input(py, rounds::NOT_APART));
@@ -181,8 +188,8 @@ impl Scenario {
     }
 }
 
-/// Lets Python handle signals, and reports progress.
-fn tell(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+/// Lets Python handle signals and reports the progress.
+fn report_progress(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(()) };
     let dict = PyDict::new(py);
@@ -197,7 +204,7 @@ fn tell(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResu
     Ok(())
 }
 
-/// JSON as TOML. TOML has no null, so keys with null are left out.
+/// Converts JSON to TOML. TOML has no null, so keys with null are left out.
 fn to_toml(json: &str) -> Result<String, String> {
     fn convert(value: serde_json::Value) -> Result<Option<toml::Value>, String> {
         use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! `[seek]` of a file, as a dict.
+//! The table `[seek]` of a scenario file as a dict.
 
 use crate::errors;
 use base::params::Params as _;
@@ -7,8 +7,9 @@ use pyo3::types::{PyDict, PyList};
 
 /// The table `[seek]` of a scenario file, or `None`: its parameters by name, `scenarios`, `settings` and `claims`.
 ///
-/// Parameters are texts as a scenario file has them, and `None` where they are not given. A setting also has `keys`, `choices` and,
-/// for numbers, `range`: smallest and largest value, unit, and whether only whole numbers are meant. Raises `ScenarioError`.
+/// Parameters are texts as written in the file, or `None` if they are not given. A setting also has
+/// `keys`, `choices` and, for numbers, `range`: smallest and largest value, unit, and whether only
+/// whole numbers are allowed. Raises `ScenarioError`.
 #[pyfunction]
 pub fn seek<'py>(py: Python<'py>, text: &str, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
     let found = ::scenario::seek::seek(text, name).map_err(|found| errors::scenario(py, &found))?;

@@ -1,4 +1,5 @@
-//! Signals while Rust code runs: Python's handlers run between batches of events, and an exception in a handler stops the run.
+//! Signals during Rust code. Python's signal handlers run between batches of events, and an
+//! exception in a handler stops the run.
 
 use cli::Signal;
 use pyo3::exceptions::PySystemExit;
@@ -6,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use sim::{Continue, Progress};
 
-/// A handler that makes SIGTERM stop a run cleanly, like Ctrl-C. Python allows handlers in the main thread only; elsewhere it does nothing.
+/// A handler with which SIGTERM stops a run cleanly, like Ctrl-C. Python allows handlers only in
+/// the main thread; in other threads nothing is installed.
 pub struct Handler {
     former: Option<Py<PyAny>>,
 }
@@ -32,7 +34,8 @@ impl Handler {
     }
 }
 
-/// Runs what does not need Python, with a watcher that lets Python handle signals. An exception that a handler raises stops the run.
+/// Runs code that does not need Python and lets Python handle signals meanwhile. An exception in a
+/// signal handler stops the run.
 pub fn detached<T: Send>(py: Python<'_>, run: impl FnOnce(&mut dyn FnMut(Progress) -> Continue) -> T + Send) -> PyResult<T> {
     let mut raised = None;
     let done = py.detach(|| {
@@ -44,7 +47,7 @@ pub fn detached<T: Send>(py: Python<'_>, run: impl FnOnce(&mut dyn FnMut(Progres
     raised.map_or(Ok(done), Err)
 }
 
-/// Whether a signal says to stop.
+/// Returns the signal to stop, if one has arrived.
 pub fn poll() -> Option<Signal> {
     Python::attach(|py| match py.check_signals() {
         Ok(()) => None,

@@ -1,4 +1,4 @@
-//! Where the time of flows went, as dicts of Python.
+//! Where flows spent their time, as Python dicts.
 
 use arrow_array::RecordBatch;
 use base::LinkId;
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use sim::outcome::PacketRow;
 use tables::schema::PACKETS;
 
-/// What was found, as a dict without the packets.
+/// Converts the result to a dict, without the packets.
 pub fn dict<'py>(py: Python<'py>, found: &Why) -> PyResult<Bound<'py, PyDict>> {
     let net = &found.net;
     let host = |id: u32| &net.node(net.hosts()[id as usize]).name;
@@ -49,7 +49,7 @@ pub fn dict<'py>(py: Python<'py>, found: &Why) -> PyResult<Bound<'py, PyDict>> {
     Ok(dict)
 }
 
-/// Rows of a packet trace as a table.
+/// Converts rows of a packet trace to a table.
 pub fn packets(rows: &[PacketRow]) -> RecordBatch {
     tables::arrow::batch(&PACKETS, rows, &[], &[])
 }

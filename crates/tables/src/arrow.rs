@@ -1,4 +1,4 @@
-//! Rows to Arrow.
+//! Converts rows to Arrow.
 
 use crate::schema::{Column, CounterColumn, Get, Table};
 use arrow_array::builder::StringDictionaryBuilder;
@@ -9,10 +9,11 @@ use arrow_array::{
 };
 use std::sync::Arc;
 
-/// The rows as a batch of `table`. `list` are the words that [`Get::Listed`] points into; `counters` tell what the counts of the rows are.
+/// Converts rows to a batch of `table`. `list` holds the words that [`Get::Listed`] indexes;
+/// `counters` describes the counts of the rows.
 pub fn batch<R>(table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> RecordBatch {
     let all = |row: &R| (table.counts)(row).len() == counters.len();
-    assert!(rows.iter().all(all), "a row of `{}` has not one count per counter", table.name);
+    assert!(rows.iter().all(all), "a row of `{}` does not have one count per counter", table.name);
     let own = table.columns.iter().map(|column| array(column, rows, list));
     let counts = (0..counters.len())
         .map(|i| Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| (table.counts)(row)[i]))) as ArrayRef);
@@ -40,19 +41,20 @@ fn array<R>(column: &Column<R>, rows: &[R], list: &[String]) -> ArrayRef {
     }
 }
 
-/// Times past 106 days are not simulated; the end of time stays the end of time.
+/// Converts a time. Simulated times stay below 106 days; larger values, such as the end of time,
+/// become the largest value.
 fn signed(ps: u64) -> i64 {
     i64::try_from(ps).unwrap_or(i64::MAX)
 }
 
-/// A dictionary array of words, in the order of their first appearance.
+/// Returns a dictionary array of words, which are indexed in the order of their first appearance.
 pub fn words<'a>(words: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     let mut builder = StringDictionaryBuilder::<Int32Type>::new();
     words.for_each(|word| builder.append_option(word));
     Arc::new(builder.finish())
 }
 
-/// The same word `n` times.
+/// Returns a dictionary array that repeats a word `n` times.
 pub fn word(word: Option<&str>, n: usize) -> ArrayRef {
     let keys: Int32Array = std::iter::repeat_n(word.map(|_| 0), n).collect();
     let values = StringArray::from_iter_values(word);

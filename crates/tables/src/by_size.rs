@@ -14,16 +14,16 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use std::sync::Arc;
 
-/// The statistics of a bin, each with its quantile in per mille; `None`: the mean.
+/// The statistics of a bin, each with its quantile in per mille; `None` for the mean.
 pub const STATISTICS: [(&str, Option<u32>); 4] = [("mean", None), ("p50", Some(500)), ("p95", Some(950)), ("p99", Some(990))];
 
-/// What is summed up by size, with its unit.
+/// The quantities that are summarised by size, with their units.
 pub const QUANTITIES: [(&str, &str); 2] = [("slowdown", ""), ("fct_s", "s")];
 
-/// Most bins.
+/// Maximum number of bins.
 pub const MOST_BINS: usize = 10;
 
-/// Flows of a bin, at least, on average over the bins.
+/// Minimum number of flows per bin, averaged over the bins.
 const LEAST_FLOWS: usize = 20;
 
 /// One statistic of one bin.
@@ -33,29 +33,30 @@ pub struct Row {
     pub system: String,
     /// Values of the swept keys, in the order of the manifest.
     pub swept: Vec<Option<String>>,
-    /// The bin, from the smallest sizes on.
+    /// The number of the bin, from the smallest sizes.
     pub bin: u32,
     /// The smallest, the median and the largest size in the bin.
     pub sizes: [u64; 3],
-    /// What is summed up, by its place among [`QUANTITIES`].
+    /// The quantity, as an index into [`QUANTITIES`].
     pub quantity: usize,
     /// The statistic.
     pub statistic: &'static str,
-    /// Over seeds.
+    /// The estimate over seeds.
     pub estimate: Estimate,
     /// Flows of the bin that finished, over all seeds.
     pub flows: u64,
-    /// How many of these the statistic rests on, over all seeds.
+    /// Flows whose value is at least the quantile, or all flows for a mean, over all seeds.
     pub rests_on: u64,
 }
 
-/// A flow of a point: its size, and its quantities if it finished.
+/// A flow of a point: its size and, if it finished, its quantities.
 struct Flow {
     size_bytes: u64,
     values: Option<[f64; 2]>,
 }
 
-/// All statistics of all bins of every system and value of the swept keys, over the flows that count or those that a filter chooses.
+/// Returns all statistics of all bins, for every system and value of the swept keys, over the flows
+/// that count or that a filter chooses.
 pub fn rows(results: &Results, filter: Option<&Filter>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (key, points) in results.over_seeds() {
@@ -90,7 +91,7 @@ pub fn rows(results: &Results, filter: Option<&Filter>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A statistic of values in rising order.
+/// Computes a statistic of values in ascending order.
 fn of(values: &[f64], per_mille: Option<u32>) -> Option<f64> {
     match per_mille {
         Some(per_mille) => quantile(values, per_mille),
@@ -98,7 +99,8 @@ fn of(values: &[f64], per_mille: Option<u32>) -> Option<f64> {
     }
 }
 
-/// Sizes in rising order, cut into bins of nearly equal count. Equal sizes are in one bin.
+/// Cuts sizes in ascending order into bins with nearly equal numbers of flows. Equal sizes are in
+/// one bin.
 fn bins(sizes: &[u64]) -> Vec<&[u64]> {
     let n = sizes.len();
     let most = (n / LEAST_FLOWS).clamp(1, MOST_BINS);
@@ -109,7 +111,7 @@ fn bins(sizes: &[u64]) -> Vec<&[u64]> {
         if cut <= first {
             continue;
         }
-        // To the nearer end of a run of equal sizes, so that no size is on both sides of a cut.
+        // The cut moves to the nearer end of a run of equal sizes, so that no size is on both sides.
         let size = sizes[cut - 1];
         let (low, high) = (sizes.partition_point(|s| *s < size), sizes.partition_point(|s| *s <= size));
         let end = if bin < most && low > first && cut - low < high - cut { low } else { high };
@@ -135,7 +137,7 @@ fn read(results: &Results, point: &PointManifest, filter: Option<&Filter>) -> Re
     Ok(flows)
 }
 
-/// [`rows`] as a table.
+/// Returns [`rows`] as a table.
 pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> {
     let rows = rows(results, filter)?;
     let columns = KeyColumns::new(&results.manifest);
@@ -176,7 +178,7 @@ mod tests {
     use crate::run_dir::RunDir;
     use sim::Outcome;
 
-    /// Flows of these sizes and slowdowns; none: unfinished.
+    /// An outcome with flows of these sizes and slowdowns; `None`: unfinished.
     fn with(flows: &[(u64, Option<u64>)]) -> Outcome {
         let mut out = outcome(flows.len() as u32);
         for (flow, (size, slowdown)) in out.flows.iter_mut().zip(flows) {
@@ -192,7 +194,8 @@ mod tests {
         let run = RunDir::take(dir.path()).unwrap();
         let key = |seed| PointKey { id: format!("a-{seed}"), system: "A".into(), seed, swept: Vec::new() };
         run.write_manifest(&run_manifest(&[key(1), key(2)])).unwrap();
-        // Twenty small and twenty large flows a seed; of the large ones of the first seed half finish.
+        // Twenty small and twenty large flows per seed. Half of the large flows of the first seed
+        // finish.
         let small = (0..20).map(|i| (100, Some(1 + i)));
         let large = |seed: u64| (0..20).map(move |i| (9000, (seed == 2 || i < 10).then_some(10 * seed)));
         for seed in [1, 2] {
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!((row(100, "p95").flows, row(100, "p95").rests_on, row(100, "mean").rests_on), (40, 4, 40));
         assert_eq!(row(9000, "p50").estimate, Estimate::of(&[10.0, 20.0]));
         assert_eq!((row(9000, "p50").flows, row(9000, "p50").rests_on), (30, 17));
-        // Slowdown 10 of an ideal of 1 us.
+        // Slowdown 10 with an ideal completion time of 1 us.
         assert_eq!(rows.iter().find(|r| (r.sizes[1], r.quantity) == (9000, 1)).unwrap().estimate, Estimate::of(&[1e-5, 2e-5]));
         assert_eq!(table(&Results::open(dir.path()).unwrap(), None).unwrap().num_columns(), 1 + BY_SIZE.len());
     }

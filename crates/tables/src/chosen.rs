@@ -1,4 +1,5 @@
-//! The flows of a point that count, or those of them that a filter chooses: what every table and every statistic of flows is made of.
+//! Selects the flows of a point that count, or that a filter chooses. Every table and every
+//! statistic of flows uses this selection.
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -15,10 +16,11 @@ use proto::flow::Wait;
 use sim::outcome::{Engine, FlowRow};
 use std::path::Path;
 
-/// The column that says which flows count.
+/// The column that contains whether a flow counts.
 pub(crate) const MEASURED: &str = "measured";
 
-/// Which flows of a batch count, and are chosen. A filter that speaks of `measured` itself decides alone.
+/// Returns which flows of a batch count and are chosen by the filter. If the filter uses `measured`
+/// itself, only the filter decides.
 pub(crate) fn mask(batch: &RecordBatch, filter: Option<&Filter>, path: &Path) -> Result<Vec<bool>> {
     let other = || Error::damaged(path, "its columns are not those of this program");
     let measured = batch.column_by_name(MEASURED).and_then(|column| column.as_boolean_opt()).ok_or_else(other)?;
@@ -29,7 +31,7 @@ pub(crate) fn mask(batch: &RecordBatch, filter: Option<&Filter>, path: &Path) ->
     Ok(chosen.into_iter().zip(measured).map(|(chosen, measured)| chosen && (decides || measured == Some(true))).collect())
 }
 
-/// The names of columns, and of those that choose rows.
+/// Returns the names of columns together with the columns that the filter reads.
 pub(crate) fn with_filter<'a>(columns: &[&'a str], filter: Option<&Filter>) -> Vec<&'a str> {
     let mut all = columns.to_vec();
     for name in filter.map(Filter::columns).unwrap_or_default().into_iter().chain([MEASURED]) {
@@ -41,7 +43,8 @@ pub(crate) fn with_filter<'a>(columns: &[&'a str], filter: Option<&Filter>) -> V
 }
 
 impl Results {
-    /// These columns of the flows of a point that count, and that a filter chooses; those that choose may be among them.
+    /// Reads columns of the flows of a point that count and that the filter chooses. Columns that
+    /// the filter reads may be included.
     pub(crate) fn chosen(&self, point: &PointManifest, columns: &[&str], filter: Option<&Filter>) -> Result<Vec<RecordBatch>> {
         let path = self.flows_file(point)?;
         let mut found = Vec::new();
@@ -52,7 +55,7 @@ impl Results {
         }
         Ok(found)
     }
-    /// The ids of the flows of a point that count, or that a filter chooses.
+    /// Returns the ids of the flows of a point that count, or that a filter chooses.
     pub fn chosen_ids(&self, point: &PointManifest, filter: Option<&Filter>) -> Result<Vec<u32>> {
         let path = self.flows_file(point)?;
         let mut found = Vec::new();
@@ -62,7 +65,7 @@ impl Results {
         }
         Ok(found)
     }
-    /// The metrics of the flows of a point that a filter chooses.
+    /// Returns the metrics of the flows of a point that a filter chooses.
     pub fn metrics_of(&self, point: &PointManifest, filter: &Filter) -> Result<Vec<(&'static Metric, Option<f64>)>> {
         let names: Vec<&str> = FLOWS.columns.iter().map(|column| column.name).collect();
         let path = self.flows_file(point)?;
@@ -70,7 +73,7 @@ impl Results {
         for batch in self.chosen(point, &names, Some(filter))? {
             rows.extend(flow_rows(&batch).ok_or_else(|| Error::damaged(&path, "its columns are not those of this program"))?);
         }
-        // What was chosen counts.
+        // The filter has decided: all these flows count.
         rows.iter_mut().for_each(|row| row.measured = true);
         let known = |metric: &Metric| {
             let by = [Engine::Packet, Engine::Flow, Engine::Ideal].into_iter().find(|engine| engine.name() == point.engine);
@@ -80,7 +83,7 @@ impl Results {
     }
 }
 
-/// The rows that a batch was written from, as far as metrics go by them.
+/// Reads rows back from a batch, with the fields that metrics use.
 fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
     let u64s = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt64Type>();
     let u32s = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
@@ -111,7 +114,7 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
         size_bytes: size.value(i),
         size_wire_bytes: wire.value(i),
         start_ps: time(start, i),
-        // A flow that never started waited for one that did not end.
+        // A flow that never began waited for a flow that did not end.
         wait: start.is_null(i).then(|| Box::new(Wait::new(&[], base::Dur::ZERO))),
         first_tx_ps: time(first_tx, i),
         finish_ps: time(finish, i),
@@ -130,7 +133,7 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
         reordered: reordered.value(i),
         out_of_order: out_of_order.value(i),
         gaps: gaps.value(i),
-        // The mean was worked out from whole numbers.
+        // The mean was computed from an integer sum, which is restored.
         gap_packets: if mean_gap.is_valid(i) { (mean_gap.value(i) * gaps.value(i) as f64).round() as u64 } else { 0 },
         first_gap_packets: first_gap.value(i),
         window_delivered_bytes: delivered.is_valid(i).then(|| delivered.value(i)),
@@ -149,7 +152,7 @@ mod tests {
     use crate::run_dir::RunDir;
     use sim::Outcome;
 
-    /// Five flows: three of a workload, one of which does not count, and two of another.
+    /// Five flows: three of a workload (one of these does not count) and two of another.
     fn mixed() -> Outcome {
         let mut out = outcome(5);
         for (flow, (workload, measured)) in out.flows.iter_mut().zip([(0, true), (0, false), (1, true), (1, true), (0, true)]) {
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!((get(&web, "flows"), get(&web, "data_drops"), get(&web, "groups")), (Some(2.0), Some(4.0), None));
         let incast = of("workload == 'incast' and drops > 2");
         assert_eq!((get(&incast, "flows"), get(&incast, "data_drops"), get(&incast, "groups")), (Some(1.0), Some(3.0), Some(1.0)));
-        // Flows that do not count are in nothing that does not ask for them.
+        // Flows that do not count are left out unless the filter uses `measured`.
         assert_eq!((point.metric("flows"), get(&of("size_bytes > 0"), "flows")), (Some(4.0), Some(4.0)));
         assert_eq!(get(&of("measured == false"), "flows"), Some(1.0));
         let rows = results.summary_rows(Of::Workloads).unwrap();

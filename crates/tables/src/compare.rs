@@ -1,5 +1,5 @@
-//! Systems against each other, flow by flow: all systems of a scenario see the same flows, so that what the workload's chance does to
-//! one it does to the other.
+//! Compares systems flow by flow. All systems of a scenario carry the same flows, so the randomness
+//! of the workload affects all systems in the same way.
 
 use crate::arrow::words;
 use crate::chosen::{mask, with_filter};
@@ -22,25 +22,26 @@ use std::sync::Arc;
 /// Two systems at one value of every swept key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// A system's label.
+    /// Label of system a.
     pub system_a: String,
-    /// Another system's.
+    /// Label of system b.
     pub system_b: String,
-    /// Values of the swept keys, those of either system.
+    /// Values of the swept keys of both systems.
     pub swept: Vec<Option<String>>,
-    /// Flows that finished in both.
+    /// Flows that finished in both systems.
     pub flows: u64,
-    /// Flows that finished in one only.
+    /// Flows that finished only in system a, and only in system b.
     pub only: (u64, u64),
-    /// Share of the paired flows that finished earlier in b, over seeds.
+    /// Share of the paired flows that finished earlier in b; estimate over seeds.
     pub b_faster: Estimate,
-    /// Median of fct(b) / fct(a), over seeds.
+    /// Median of fct(b) / fct(a); estimate over seeds.
     pub median_ratio: Estimate,
-    /// Mean of fct(b) / fct(a), over seeds.
+    /// Mean of fct(b) / fct(a); estimate over seeds.
     pub mean_ratio: Estimate,
     /// 99th percentile of the slowdown in b over that in a, of the paired flows.
     pub tail_ratio: TailRatio,
-    /// Deadline miss rates of a and of b, over seeds; of no value without deadlines.
+    /// Deadline miss rates of a and of b; estimates over seeds, without values if there are no
+    /// deadlines.
     pub miss_rates: (Estimate, Estimate),
 }
 
@@ -52,23 +53,25 @@ struct Point<'a> {
     flows: Flows,
 }
 
-/// The points of two systems with one seed.
+/// The points of two systems with the same seed.
 type Seed<'a> = (&'a Point<'a>, &'a Point<'a>);
 
-/// What is compared of a point's flows.
+/// The data of a point's flows that is compared.
 #[derive(Default)]
 struct Flows {
     size_bytes: Vec<u64>,
     start_ps: Vec<Option<i64>>,
     fct_ps: Vec<Option<i64>>,
     ideal_fct_ps: Vec<i64>,
-    /// Whether the flow is to be compared.
+    /// Whether the flow is compared.
     chosen: Vec<bool>,
-    /// Of the flows to be compared that have a deadline, whether they met it.
+    /// For each compared flow with a deadline, whether the flow met it.
     met: Vec<bool>,
 }
 
-/// Every pair of systems in one or more run folders, over the flows that count or those that a filter chooses in both. A label that several runs use gets its folder's name in front.
+/// Compares every pair of systems in one or more run folders, over the flows that count, or that a
+/// filter chooses in both. If several runs use a label, the name of the run's folder is put in
+/// front of it.
 pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, Vec<Pair>)> {
     let mut known: Vec<PathBuf> = Vec::new();
     for dir in dirs {
@@ -112,7 +115,7 @@ pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, 
     Ok((keys, pairs))
 }
 
-/// [`pairs`] as a table.
+/// Returns [`pairs`] as a table.
 pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
     let (keys, pairs) = pairs(dirs, filter)?;
     let (mut fields, mut arrays): (Vec<_>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
@@ -143,7 +146,7 @@ pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
         number(|p| p.miss_rates.1.mean),
     ];
     arrays.extend(own);
-    let about = "systems against each other, paired by flow";
+    let about = "comparison of systems, paired by flow";
     Ok(RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes"))
 }
 
@@ -171,7 +174,8 @@ fn read(path: &Path, filter: Option<&Filter>) -> Result<Flows> {
     Ok(flows)
 }
 
-/// One pair per value of the swept keys at which both systems have a point of the same seed.
+/// Returns one pair for each value of the swept keys at which both systems have a point with the
+/// same seed.
 fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: &str, b: &str) -> Result<Vec<Pair>> {
     let mut groups: Vec<(Vec<Option<String>>, Vec<Seed<'a>>)> = Vec::new();
     let of = |system: &str| points.iter().filter(move |p| p.system == system).collect::<Vec<_>>();
@@ -188,7 +192,7 @@ fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: &str, b: &str) 
     groups.into_iter().map(|(swept, seeds)| pair(a, b, swept, &seeds)).collect()
 }
 
-/// The swept values of two points, if they differ in none that both have.
+/// Returns the swept values of two points. `None` if a key that both points have differs.
 fn common(keys: &[String], a: &Point<'_>, b: &Point<'_>) -> Option<Vec<Option<String>>> {
     let value = |key: &String| match (swept(&a.manifest.key, key), swept(&b.manifest.key, key)) {
         (Some(x), Some(y)) if x != y => None,
@@ -239,7 +243,7 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
     })
 }
 
-/// The deadline miss rate of points that differ in their seeds.
+/// Returns the deadline miss rate over points that differ only in their seeds.
 fn miss_rate<'a>(points: impl Iterator<Item = &'a Point<'a>>) -> Estimate {
     let rate = |met: &Vec<bool>| met.iter().filter(|met| !**met).count() as f64 / met.len() as f64;
     let rates: Vec<f64> = points.map(|point| &point.flows.met).filter(|met| !met.is_empty()).map(rate).collect();
@@ -247,7 +251,8 @@ fn miss_rate<'a>(points: impl Iterator<Item = &'a Point<'a>>) -> Estimate {
 }
 
 fn check_same_flows(a: &Point<'_>, b: &Point<'_>) -> Result<()> {
-    // Flows that wait may start at other times in another system: their hash holds what they wait for.
+    // Flows that wait may start at different times in two systems. Their hash covers what they wait
+    // for.
     if !a.manifest.flows_hash.is_empty() && a.manifest.flows_hash == b.manifest.flows_hash {
         return Ok(());
     }
@@ -275,7 +280,7 @@ mod tests {
         PointKey { id: format!("{system}{values}-seed{seed}"), system: system.into(), seed, swept }
     }
 
-    /// Flows that take so many milliseconds; none: unfinished.
+    /// An outcome with flows that take this many milliseconds; `None`: unfinished.
     fn taking(ms: &[Option<u64>]) -> Outcome {
         let mut out = outcome(ms.len() as u32);
         for (flow, ms) in out.flows.iter_mut().zip(ms) {
@@ -361,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn one_system_of_two_runs_is_told_apart_by_its_folder() {
+    fn a_system_of_two_runs_has_the_folder_in_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let dirs = ["before", "after"].map(|n| dir.path().join(n));
         write(&dirs[0], &[(key("A", 1, &[]), taking(&[Some(2)]))]);
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_wait_are_paired_by_what_they_wait_for() {
+    fn waiting_flows_with_equal_hashes_are_paired() {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::take(dir.path()).unwrap();
         let keys = [key("A", 1, &[]), key("B", 1, &[])];

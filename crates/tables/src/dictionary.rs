@@ -1,4 +1,5 @@
-//! The data dictionary, docs/data.md: every column of every table and every metric, in words.
+//! The data dictionary, docs/data.md: descriptions of every column of every table and of every
+//! metric.
 
 use crate::schema::*;
 use crate::stats::{METRICS, Metric};
@@ -7,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The data dictionary, docs/data.md.
+/// Returns the data dictionary, docs/data.md.
 pub fn dictionary() -> String {
     let mut out = String::from(DICTIONARY_HEAD);
     write_table(&mut out, &FLOWS);
@@ -20,9 +21,9 @@ pub fn dictionary() -> String {
     write_notes(
         &mut out,
         "Keys",
-        "The first columns of every table that `flowloom.Results` returns. A swept key is a \
-        column of its dotted name (`workload.web.load`): a number where all values are numbers, else text; null at points of systems \
-        that do not have the key.",
+        "The first columns of every table that `flowloom.Results` returns. Each swept key has a column \
+        with its dotted name (`workload.web.load`). The column is a number if all values are numbers, otherwise text; it is null at points of \
+        systems that do not have the key.",
         KEYS,
     );
     write_notes(&mut out, "points", &format!("One row per point. {keys}"), POINTS);
@@ -30,15 +31,15 @@ pub fn dictionary() -> String {
         &mut out,
         "summary (file), per_seed()",
         &format!(
-            "One row per point and metric. {keys} The file leaves out what \
-        depends on the machine (`wall_s` and the like), so that equal runs give equal files."
+            "One row per point and metric. {keys} The file leaves out metrics \
+        that depend on the machine, such as `wall_s`, so that equal runs give equal files."
         ),
         PER_SEED,
     );
     write_notes(
         &mut out,
         "summary()",
-        "One row per system, value of the swept keys, and metric, over seeds. `system` and the swept \
+        "One row per system, value of the swept keys and metric, over seeds. `system` and the swept \
         keys come first.",
         SUMMARY,
     );
@@ -60,7 +61,7 @@ pub fn dictionary() -> String {
         &mut out,
         "compare()",
         "One row per pair of systems and value of the swept keys, which come first. Flows are paired \
-        by `flow_id` within a seed: all systems of a scenario see the same flows.",
+        by `flow_id` within a seed: all systems of a scenario carry the same flows.",
         COMPARE,
     );
     out.push_str(METRICS_HEAD);
@@ -75,33 +76,33 @@ const DICTIONARY_HEAD: &str = "# Data dictionary
 
 Written by `make docs` from `crates/tables/src/schema.rs`; do not edit.
 
-A run folder holds `manifest.json` (the resolved scenario, versions, what was measured of the run itself), `points.parquet`,
-`summary.parquet` and, for every point, a folder with `flows.parquet`, `ports.parquet`, on request `samples.parquet`, `agents.parquet` and `packets.parquet`, and a
-`manifest.json` of its own, which holds length and hash of each of these tables. Tables are Parquet files with zstd; units and descriptions of columns are in the schema's metadata. Names
-of columns end in their unit.
-Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
+A run folder holds `manifest.json` (the resolved scenario, versions, and the time and memory of the run), `points.parquet`,
+`summary.parquet` and a folder for every point. The folder of a point holds `flows.parquet`, `ports.parquet`, on request `samples.parquet`,
+`agents.parquet` and `packets.parquet`, and its own `manifest.json` with the length and hash of each of these tables. Tables are Parquet
+files with zstd compression. The schema's metadata has the units and descriptions of the columns. Names of columns end in their unit.
+Times are picoseconds from the start of the run. The type \"dictionary\" is text stored as an index into a list of words.
 
 ## Hashes
 
-Results are read only as they were written. A manifest ends in `manifest_hash`, the hash of all
+Results that have changed since they were written are not read. A manifest ends in `manifest_hash`, the hash of all
 bytes of the file before the comma in front of that key. The manifest of a point holds the length
 and the hash of each of its tables (`files`). The manifest of the run holds the hash of the manifest
 of each point that is done (`done`), the length and the hash of `points.parquet` and
-`summary.parquet` (`files`), and the hash of each file that the scenario reads (`inputs`, of the
-content without a byte order mark). A hash is XXH3 with 64 bits, as 16 hexadecimal digits. It finds
-damage and edits, not forgery.
+`summary.parquet` (`files`), and the hash of each file that the scenario reads (`inputs`; the hash
+is of the content without a byte order mark). A hash is XXH3 with 64 bits, as 16 hexadecimal digits. It detects
+damage and edits, but not forgery.
 
-Every command that reads a folder, and `flowloom.open`, check the manifests first, and a table when
-it is first read. `flowloom run` runs damaged points again and keeps the others. `flowloom pack`
-checks every file, and `flowloom merge` refuses shares that read different `inputs`. Ids of points
-and names of files in manifests are checked too: they never lead out of the folder.
+Every command that reads a folder, and `flowloom.open`, check the manifests first, and each table when
+it is first read. `flowloom run` reruns damaged points and keeps the others. `flowloom pack`
+checks every file, and `flowloom merge` refuses shards that read different `inputs`. Ids of points
+and names of files in manifests are also checked, so that no path leads out of the folder.
 
-Folders of layout 4 and before have no `manifest_hash` and are not read: the message names both
-layouts. Run the scenario again, with `--overwrite` or into another folder.
+Folders of layout 4 and earlier have no `manifest_hash` and cannot be read: the error names both
+layouts. Rerun the scenario with `--overwrite`, or into another folder.
 
-No command writes onto results: with `--out`, manifests, tables, the folders of points and files
-that no command has made are refused. New files in the same folder can be written, and reports,
-figures, exports and archives can be replaced.
+No command overwrites results: `--out` must not name a manifest, a table, the folder of a point or a
+file that no command has made. New files in the same folder can be written, and reports, figures,
+exports and archives can be replaced.
 
 ";
 
@@ -109,17 +110,18 @@ const METRICS_HEAD: &str = "## Metrics
 
 One value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.
 
-The *window* is the measurement window, from the first start of a flow to the last unless `[measure]` sets another (`flowloom explain measure`). Where
-all flows start at one instant, it ends with the last finish or, if flows remain unfinished, with the run.
-`points` names its ends. What is measured in the window is exact: counts are read at both ends.
+The *window* is the measurement window, from the first start of a flow to the last unless `[measure]` sets another (`flowloom explain measure`). If
+all flows start at the same time, the window ends when the last flow finishes or, if flows remain unfinished, when the run ends.
+`points` has the start and the end of the window. Metrics of the window are exact: counters are read at both ends.
 
 ";
 
 const COUNTERS: &str = "## Counters
 
-What only some protocols count is a column of its own behind the columns above: of flows in `flows.parquet`, of ports in `ports.parquet`.
-Its name is that of the entry and that of the counter, `homa.grants`; its type is uint64; its unit and its description are in the schema's
-metadata. `flows()` and `ports()` have the columns of all systems of the run, with null at points of systems that do not count.
+Counters that only some protocols have are extra columns after the columns above: counters of flows in `flows.parquet`, counters of ports in
+`ports.parquet`. The name of the column is the name of the entry and of the counter, such as `homa.grants`; the type is uint64; the unit and
+the description are in the schema's metadata. `flows()` and `ports()` have the columns of all systems of the run, with null at points of
+systems without the counter.
 
 ";
 

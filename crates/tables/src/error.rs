@@ -1,4 +1,4 @@
-//! What can go wrong with files.
+//! Errors of run folders and files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,64 +12,64 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The file or folder must not be written.
+    /// The file or folder is read-only.
     #[error("`{path}` cannot be written: {source}")]
     ReadOnly {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Any other refusal of the system.
+    /// Any other error of the operating system.
     #[error("cannot {action} `{path}`: {source}")]
     Io {
-        /// What was tried: "read".
+        /// The failed operation, such as "read".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Another run is writing there.
+    /// Another run writes to the folder.
     #[error("`{path}` is in use by another run")]
     InUse {
         /// The run folder.
         path: PathBuf,
     },
-    /// The folder holds something else.
+    /// The folder holds something other than a run.
     #[error("`{path}` is not empty and is not a run folder")]
     Occupied {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds results that the run would replace or leave behind.
+    /// The folder holds results of another run, which this run would replace or mix with its own.
     #[error("`{path}` holds results of another run: {points} {}, such as `{first}`, {why}", if *points == 1 { "point" } else { "points" })]
     OtherResults {
         /// The folder.
         path: PathBuf,
-        /// How many points.
+        /// The number of points.
         points: usize,
-        /// One of them.
+        /// The id of one of them.
         first: String,
-        /// Why it is not of this run.
+        /// Why the point does not belong to this run.
         why: &'static str,
     },
-    /// A file or folder that a command must not write, since it belongs to results.
+    /// A file or folder that a command must not write because it belongs to results.
     #[error("`{path}` must not be written: {why}")]
     OfResults {
         /// The file or folder.
         path: PathBuf,
-        /// How it belongs to results.
+        /// How the file or folder belongs to results.
         why: &'static str,
     },
-    /// Points that the run has made, or found finished, are not there at its end.
+    /// Points that the run has finished, or found finished, are missing at its end.
     #[error("`{path}` has lost {points} of the points of the run while it ran: {named}")]
     Lost {
         /// The run folder.
         path: PathBuf,
-        /// How many points.
+        /// The number of points.
         points: usize,
-        /// Which.
+        /// Their ids.
         named: String,
     },
     /// Not a run folder.
@@ -78,28 +78,28 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// Written by a program with another layout.
-    #[error("`{path}` has layout {found}, and this program reads layout {}", crate::schema::SCHEMA_VERSION)]
+    /// The folder was written with another layout.
+    #[error("`{path}` has layout {found}, but this version of flowloom reads layout {}", crate::schema::SCHEMA_VERSION)]
     Version {
         /// The manifest.
         path: PathBuf,
-        /// Its layout.
+        /// The layout of the folder.
         found: u32,
     },
-    /// A file whose content is not what this program writes.
+    /// A file whose content is not what flowloom wrote.
     #[error("`{path}` is damaged: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         why: String,
     },
-    /// Two systems did not see the same flows.
+    /// Two points did not have the same flows.
     #[error("`{a}` and `{b}` ran different flows: flow {flow} differs")]
     DifferentFlows {
-        /// A point's folder.
+        /// The folder of a point.
         a: PathBuf,
-        /// Another's.
+        /// The folder of another point.
         b: PathBuf,
         /// The first flow that differs.
         flow: u32,
@@ -110,37 +110,37 @@ pub enum Error {
         /// The run folder.
         path: PathBuf,
     },
-    /// Two runs that are not shares of one.
-    #[error("`{a}` and `{b}` are not shares of one run: {why}")]
+    /// Two runs that are not shards of one run.
+    #[error("`{a}` and `{b}` are not shards of one run: {why}")]
     OtherRun {
         /// A run folder.
         a: PathBuf,
-        /// Another.
+        /// Another run folder.
         b: PathBuf,
-        /// What differs.
+        /// The difference.
         why: String,
     },
-    /// A point that two runs of the same scenario and program have with different results.
-    #[error("`{a}` and `{b}` are one point and differ")]
+    /// A point for which two runs of the same scenario and version have different results.
+    #[error("`{a}` and `{b}` are the same point but have different results")]
     OtherPoint {
-        /// A point's folder.
+        /// The folder of a point.
         a: PathBuf,
-        /// Another's.
+        /// The folder of another point.
         b: PathBuf,
     },
-    /// No run was given.
+    /// No run folder was given.
     #[error("there is nothing to merge")]
     NothingToMerge,
-    /// Nothing to pair.
+    /// There are no two points to compare.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),
 }
 
-/// The result of anything done to files.
+/// The result of an operation on files.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A refusal of the system while doing `action` to `path`.
+    /// Converts an error of the operating system during `action` on `path`.
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Error {
         let path = path.to_owned();
         match source.kind() {
@@ -154,28 +154,30 @@ impl Error {
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> Error {
         Error::Damaged { path: path.to_owned(), why: why.to_string() }
     }
-    /// What to do about it.
+    /// Returns the hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::Full { .. } => "free some space and repeat the command: finished points are kept",
             Error::ReadOnly { .. } | Error::Io { action: "create" | "open" | "write", .. } => {
                 "choose another folder with `--out DIR`"
             }
-            Error::InUse { .. } => "wait for that run to end, or choose another folder with `--out DIR`",
+            Error::InUse { .. } => "wait until the other run has ended, or choose another folder with `--out DIR`",
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
             Error::OtherResults { .. } => "choose another folder with `--out DIR`, or replace the results with `--overwrite`",
             Error::OfResults { .. } => "choose another place with `--out`",
-            Error::Lost { .. } => "something else removed or replaced them: the same `flowloom run` runs them again",
+            Error::Lost { .. } => "something else removed or replaced them: the same `flowloom run` reruns them",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
-            Error::Version { .. } => "run the scenario with this program, into another folder or with `--overwrite`",
+            Error::Version { .. } => "rerun the scenario with this version, into another folder or with `--overwrite`",
             Error::Damaged { .. } => {
-                "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
+                "repeat the `flowloom run` that wrote the folder: it reruns damaged points and keeps the others"
             }
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
-            Error::OtherRun { .. } => "run all shares from the same scenario file with the same input files, options and version",
-            Error::OtherPoint { .. } => "run the point again on both machines: one of them, or its disk, makes mistakes",
-            Error::NothingToMerge => "give the folders that `flowloom run --shard` wrote",
-            Error::SameRun { .. } => "give each run folder once: its systems are compared with each other",
+            Error::OtherRun { .. } => "run all shards from the same scenario file with the same input files, options and version",
+            Error::OtherPoint { .. } => {
+                "rerun the point on both machines: the results of a point must be equal, so one of the machines or disks is faulty"
+            }
+            Error::NothingToMerge => "give the results folders of `flowloom run --shard`",
+            Error::SameRun { .. } => "give each run folder once: the systems in a folder are compared with each other",
             Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",
             Error::Io { .. } => return None,
         })

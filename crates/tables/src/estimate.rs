@@ -3,19 +3,19 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The mean of a few values, with its confidence interval where there are at least two.
+/// The mean of a few values, with its confidence interval if there are at least two values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Number of values.
     pub n: u32,
-    /// Their mean; `None` of no values.
+    /// The mean; `None` without values.
     pub mean: Option<f64>,
     /// Ends of the 95 % confidence interval of the mean.
     pub ci95: Option<(f64, f64)>,
 }
 
 impl Estimate {
-    /// Of independent values, such as one per seed.
+    /// Estimates the mean of independent values, such as one value per seed.
     pub fn of(values: &[f64]) -> Estimate {
         let n = values.len() as f64;
         if values.is_empty() {
@@ -23,7 +23,8 @@ impl Estimate {
         }
         let mean = values.iter().sum::<f64>() / n;
         let ci95 = (values.len() > 1).then(|| {
-            // Equal values have an interval without width; the rounding of their sum must not open it.
+            // Equal values have an interval of width zero. The rounding of their sum must not widen
+            // it.
             if values.iter().all(|x| *x == values[0]) {
                 return (values[0], values[0]);
             }
@@ -33,7 +34,8 @@ impl Estimate {
         });
         Estimate { n: values.len() as u32, mean: Some(mean), ci95 }
     }
-    /// Of independent ratios, all positive: their geometric mean, with the interval of their logarithms, which holds no ratio below zero.
+    /// Estimates the geometric mean of independent positive ratios. The interval is that of the
+    /// logarithms, so it has no negative ratios.
     pub fn of_ratios(values: &[f64]) -> Estimate {
         if values.iter().all(|x| *x == values[0]) {
             return Estimate::of(values);
@@ -44,7 +46,8 @@ impl Estimate {
     }
 }
 
-/// The 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 % interval, in standard errors.
+/// Returns the 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 %
+/// interval, in standard errors.
 pub fn student_t_975(degrees_of_freedom: u32) -> f64 {
     let t = StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom");
     t.inverse_cdf(0.975)
@@ -79,7 +82,8 @@ mod tests {
 
     #[test]
     fn ratios_have_the_intervals_of_their_logarithms() {
-        // Half and double cancel; the interval is symmetric as a factor. Standard error of the logarithms: ln 2.
+        // Half and double cancel out, and the interval is symmetric as a factor. The standard error
+        // of the logarithms is ln 2.
         let e = Estimate::of_ratios(&[0.5, 2.0]);
         let (low, high) = e.ci95.unwrap();
         assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);

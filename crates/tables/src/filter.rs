@@ -1,8 +1,9 @@
-//! Which flows are meant: `workload == "web" and size_bytes <= 100_000`.
+//! Filters of flows: `workload == "web" and size_bytes <= 100_000`.
 //!
-//! A filter compares columns of the flows with numbers, words, `true`, `false` or `null`, and joins comparisons by `and`, `or`, `not` and
-//! parentheses, as in Python. Sizes and times may have a unit: `size_bytes <= 100KB`, `start_ps >= 10ms`. What is null is neither smaller nor
-//! larger than anything, nor equal to anything but `null`.
+//! A filter compares columns of the flows with numbers, words, `true`, `false` or `null`, and joins
+//! comparisons by `and`, `or`, `not` and parentheses, as in Python. Sizes and times may have a
+//! unit: `size_bytes <= 100KB`, `start_ps >= 10ms`. A null is neither smaller nor larger than any
+//! value, and equal only to `null`.
 
 use crate::schema::{Column, FLOWS, Get};
 use arrow_array::cast::AsArray as _;
@@ -15,7 +16,7 @@ use sim::outcome::FlowRow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Which flows are meant.
+/// A filter of flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     text: String,
@@ -27,7 +28,7 @@ enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Not(Box<Node>),
-    /// A column, by its place among those of the flows, how it compares, and with what.
+    /// A comparison: the index of a column of flows, the operator and the value.
     Compare(usize, Order, Value),
 }
 
@@ -49,11 +50,11 @@ enum Value {
     Null,
 }
 
-/// What is wrong with a filter.
+/// An error in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     text: String,
-    /// Characters in front of it.
+    /// The position of the error in characters.
     at: usize,
     message: String,
 }
@@ -62,14 +63,14 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wrong { text, at, message } = self;
         write!(f, "{message}\n  {text}\n  {}^\n", " ".repeat(*at))?;
-        f.write_str("hint: such as `workload == \"web\" and size_bytes <= 100_000`; docs/data.md describes the columns of flows")
+        f.write_str("hint: write a filter such as `workload == \"web\" and size_bytes <= 100_000`; docs/data.md describes the columns of flows")
     }
 }
 
 impl std::error::Error for Wrong {}
 
 impl Filter {
-    /// Reads a filter.
+    /// Parses a filter.
     pub fn parse(text: &str) -> Result<Filter, Wrong> {
         let text = text.trim();
         let wrong = |at: usize, message: String| Wrong { text: text.to_owned(), at: text[..at].chars().count(), message };
@@ -77,15 +78,15 @@ impl Filter {
         let mut reader = Reader { tokens: &tokens, at: 0, end: text.len() };
         let root = reader.any().and_then(|root| match reader.peek() {
             None => Ok(root),
-            Some((at, token)) => Err((at, format!("{token} is not expected here: join comparisons by `and` or `or`"))),
+            Some((at, token)) => Err((at, format!("{token} is not expected here: join comparisons with `and` or `or`"))),
         });
         root.map(|root| Filter { text: text.to_owned(), root }).map_err(|(at, message)| wrong(at, message))
     }
-    /// As it was written.
+    /// Returns the filter as written.
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// The columns that it reads.
+    /// Returns the columns that the filter reads.
     pub fn columns(&self) -> BTreeSet<&'static str> {
         fn add(node: &Node, found: &mut BTreeSet<&'static str>) {
             match node {
@@ -100,7 +101,7 @@ impl Filter {
         add(&self.root, &mut found);
         found
     }
-    /// Whether each row of a batch is meant. `None`: a column is not there, or is of another type.
+    /// Returns which rows of a batch match. `None` if a column is missing or has another type.
     pub fn rows(&self, batch: &RecordBatch) -> Option<Vec<bool>> {
         rows(&self.root, batch)
     }
@@ -147,7 +148,7 @@ fn compare(column: &dyn Array, order: Order, value: &Value) -> Option<Vec<bool>>
     }
 }
 
-/// A column of numbers, whatever its width; of no meaning where it is null.
+/// Reads a column of numbers of any width. Values at nulls are undefined.
 fn numbers(column: &dyn Array) -> Option<Vec<f64>> {
     macro_rules! of {
         ($($ty:ty),*) => {
@@ -160,7 +161,7 @@ fn numbers(column: &dyn Array) -> Option<Vec<f64>> {
     None
 }
 
-/// A word of a filter.
+/// A token of a filter.
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Name(String),
@@ -179,7 +180,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// Where something is, and what.
+/// A position in bytes and what is there.
 type At<T> = (usize, T);
 
 const SIGNS: [&str; 10] = ["==", "!=", "<=", ">=", "<", ">", "=", "(", ")", "-"];
@@ -201,14 +202,14 @@ fn tokens(text: &str) -> Result<Vec<At<Token>>, At<String>> {
             found.push((at, Token::Name(rest[..length].to_owned())));
             length
         } else if first == '"' || first == '\'' {
-            let end = rest[1..].find(first).ok_or_else(|| (at, "a text without an end".to_owned()))?;
+            let end = rest[1..].find(first).ok_or_else(|| (at, "the text has no closing quote".to_owned()))?;
             found.push((at, Token::Text(rest[1..=end].to_owned())));
             end + 2
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             found.push((at, Token::Sign(sign)));
             sign.len()
         } else {
-            return Err((at, format!("`{}` has no meaning in a filter", first.escape_debug())));
+            return Err((at, format!("`{}` is not allowed in a filter", first.escape_debug())));
         };
         at += length;
     }
@@ -238,7 +239,7 @@ impl Reader<'_> {
     fn takes_word(&mut self, word: &str) -> bool {
         self.takes(&Token::Name(word.to_owned()))
     }
-    /// Comparisons joined by `or`.
+    /// Reads comparisons joined by `or`.
     fn any(&mut self) -> Result<Node, At<String>> {
         let mut found = self.all()?;
         while self.takes_word("or") {
@@ -246,7 +247,7 @@ impl Reader<'_> {
         }
         Ok(found)
     }
-    /// Comparisons joined by `and`.
+    /// Reads comparisons joined by `and`.
     fn all(&mut self) -> Result<Node, At<String>> {
         let mut found = self.one()?;
         while self.takes_word("and") {
@@ -263,7 +264,7 @@ impl Reader<'_> {
             return if self.takes(&Token::Sign(")")) { Ok(found) } else { Err((self.end, "`)` is missing".to_owned())) };
         }
         let (at, name) = self.next("a column")?;
-        let Token::Name(name) = name else { return Err((at, format!("{name} is no column of the flows"))) };
+        let Token::Name(name) = name else { return Err((at, format!("{name} is not a column of flows"))) };
         let Some(column) = FLOWS.columns.iter().position(|column| column.name == name) else {
             let near = nearest(&name, FLOWS.columns.iter().map(|column| column.name));
             let did = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -276,12 +277,12 @@ impl Reader<'_> {
             Some((_, Token::Sign("<="))) => Order::LessOrEqual,
             Some((_, Token::Sign(">"))) => Order::More,
             Some((_, Token::Sign(">="))) => Order::MoreOrEqual,
-            // A column of yes and no is a comparison by itself.
+            // A boolean column needs no comparison.
             _ if is_bool(&FLOWS.columns[column]) => return Ok(Node::Compare(column, Order::Equal, Value::Bool(true))),
             Some((at, token)) => {
-                return Err((at, format!("{token} follows `{name}`: a comparison, like `==` or `<=`, is missing")));
+                return Err((at, format!("{token} follows `{name}`: a comparison such as `==` or `<=` is missing")));
             }
-            None => return Err((self.end, format!("a comparison of `{name}`, like `==` or `<=`, is missing"))),
+            None => return Err((self.end, format!("a comparison of `{name}`, such as `==` or `<=`, is missing"))),
         };
         self.at += 1;
         let (at, value) = self.value(&FLOWS.columns[column])?;
@@ -292,7 +293,7 @@ impl Reader<'_> {
             Value::Bool(_) if is_bool(&FLOWS.columns[column]) && !ordered => {}
             Value::Null if !ordered => {}
             _ if ordered && !is_number(&FLOWS.columns[column]) => {
-                return Err((at, format!("`{name}` is no number: it can only be equal, `==`, or not, `!=`")));
+                return Err((at, format!("`{name}` is not a number: compare it with `==` or `!=`")));
             }
             _ => {
                 let kind = if is_number(&FLOWS.columns[column]) {
@@ -302,7 +303,7 @@ impl Reader<'_> {
                 } else {
                     "a text in quotes"
                 };
-                return Err((at, format!("`{name}` is compared with {kind}")));
+                return Err((at, format!("`{name}` must be compared with {kind}")));
             }
         }
         Ok(Node::Compare(column, order, value))
@@ -318,9 +319,9 @@ impl Reader<'_> {
             Token::Number(text) => Value::Number(number(&text, column).ok_or_else(|| (at, unreadable(&text, column)))?),
             Token::Sign("-") => match self.next("a number")? {
                 (_, Token::Number(text)) => Value::Number(-number(&text, column).ok_or_else(|| (at, unreadable(&text, column)))?),
-                (at, token) => return Err((at, format!("{token} is no number"))),
+                (at, token) => return Err((at, format!("{token} is not a number"))),
             },
-            token => return Err((at, format!("{token} is no value"))),
+            token => return Err((at, format!("{token} is not a value"))),
         };
         Ok((at, value))
     }
@@ -328,13 +329,13 @@ impl Reader<'_> {
 
 fn unreadable(text: &str, column: &Column<FlowRow>) -> String {
     match column.unit {
-        "bytes" => format!("`{text}` is no size, like `100_000` or `100KB`"),
-        "ps" => format!("`{text}` is no time, like `1_000_000` or `1us`"),
-        _ => format!("`{text}` is no number, like `100_000` or `1.5`"),
+        "bytes" => format!("`{text}` is not a size, such as `100_000` or `100KB`"),
+        "ps" => format!("`{text}` is not a time, such as `1_000_000` or `1us`"),
+        _ => format!("`{text}` is not a number, such as `100_000` or `1.5`"),
     }
 }
 
-/// A number, or a size or a time with its unit in the unit of the column.
+/// Parses a number, or a size or time with a unit, into the unit of the column.
 fn number(text: &str, column: &Column<FlowRow>) -> Option<f64> {
     if let Ok(number) = text.replace('_', "").parse::<f64>() {
         return Some(number);
@@ -422,20 +423,20 @@ mod tests {
             ("size_bytes", 10, "a comparison of `size_bytes`"),
             ("size_bytes 3", 11, "`3` follows `size_bytes`"),
             ("size_bytes <=", 13, "a value is missing"),
-            ("size_bytes <= big", 14, "`big` is no value"),
-            ("size_bytes <= 3us", 14, "`3us` is no size"),
-            ("slowdown <= 3us", 12, "`3us` is no number"),
+            ("size_bytes <= big", 14, "`big` is not a value"),
+            ("size_bytes <= 3us", 14, "`3us` is not a size"),
+            ("slowdown <= 3us", 12, "`3us` is not a number"),
             ("workload == web", 12, "write \"web\""),
-            ("workload < \"web\"", 11, "`workload` is no number"),
+            ("workload < \"web\"", 11, "`workload` is not a number"),
             ("workload == 3", 12, "compared with a text in quotes"),
             ("terminated == 1", 14, "compared with `true` or `false`"),
             ("size_bytes == \"3\"", 14, "compared with a number"),
             ("(size_bytes > 3", 15, "`)` is missing"),
-            ("size_bytes > 3 size_bytes < 9", 15, "join comparisons by `and` or `or`"),
-            ("workload == \"web", 12, "a text without an end"),
+            ("size_bytes > 3 size_bytes < 9", 15, "join comparisons with `and` or `or`"),
+            ("workload == \"web", 12, "the text has no closing quote"),
             ("ü < 3", 0, "flows have no column `ü`"),
-            ("workload == \"ü\" & 3", 16, "`&` has no meaning"),
-            ("size_bytes > 3 & 3", 15, "`&` has no meaning"),
+            ("workload == \"ü\" & 3", 16, "`&` is not allowed"),
+            ("size_bytes > 3 & 3", 15, "`&` is not allowed"),
         ] {
             let wrong = Filter::parse(text).unwrap_err();
             assert!(wrong.message.contains(message), "{text}: {}", wrong.message);

@@ -1,4 +1,4 @@
-//! Groups of flows, one by one: when each began and ended, and its goodput.
+//! The table of groups of flows: when each group began and finished, and its goodput.
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -12,7 +12,8 @@ use arrow_array::{Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, U
 use sim::outcome::FlowRow;
 use std::sync::Arc;
 
-/// One row per point and group that began, by the group's number: of flows that count, or of those that a filter chooses.
+/// Returns one row per point and group that began, ordered by the group's number, over the flows
+/// that count or that a filter chooses.
 pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> {
     let mut rows: Vec<(&PointKey, u64, Group)> = Vec::new();
     for point in results.done() {
@@ -38,7 +39,7 @@ pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> 
     Ok(results.keyed(&keys, GROUPS, own, "one row per point and group of flows that began"))
 }
 
-/// The flows of a point, as far as groups go by them.
+/// Reads the flows of a point with the fields that groups need.
 fn read(results: &Results, point: &PointManifest, filter: Option<&Filter>) -> Result<Vec<FlowRow>> {
     let path = &*results.flows_file(point)?;
     let mut found = Vec::new();

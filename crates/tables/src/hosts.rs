@@ -1,10 +1,12 @@
-//! What hosts receive in the measurement window, and what a network that blocks nothing would let them receive.
+//! The goodput of hosts in the measurement window, and the goodput that a non-blocking network
+//! would give.
 
 use fabric::schedule::max_min;
 use sim::outcome::{FlowRow, Measured, PortRow};
 use std::collections::BTreeMap;
 
-/// Goodput in the window of each host to which some flow is sent, in bit/s, by host. `None` of an ideal schedule, which counts nothing over time.
+/// Returns the goodput in the window of each host that is the destination of a flow, in bit/s,
+/// ordered by host. `None` for an ideal schedule, which has no counts over time.
 pub fn goodput_bps(flows: &[&FlowRow], window: Measured) -> Option<Vec<f64>> {
     let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
     for flow in flows {
@@ -13,8 +15,9 @@ pub fn goodput_bps(flows: &[&FlowRow], window: Measured) -> Option<Vec<f64>> {
     Some(bytes.into_values().map(|bytes| bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64).collect())
 }
 
-/// The goodput, in bit/s, that the flows would have in a network where only the links of hosts limit them: the sum of their max-min fair rates,
-/// less headers. `None` unless the same flows send from the window's start to its end.
+/// Returns the goodput, in bit/s, that the flows would have if only the links of hosts limited
+/// them: the sum of their max-min fair rates, minus headers. `None` unless the same flows send from
+/// the start to the end of the window.
 pub fn non_blocking_bps(flows: &[&FlowRow], ports: &[PortRow], window: Measured) -> Option<f64> {
     let throughout = |flow: &&FlowRow| {
         flow.start_ps.is_some_and(|start| start <= window.from_ps) && flow.finish_ps.is_none_or(|finish| finish >= window.until_ps)
@@ -22,7 +25,8 @@ pub fn non_blocking_bps(flows: &[&FlowRow], ports: &[PortRow], window: Measured)
     if flows.is_empty() || !flows.iter().all(throughout) {
         return None;
     }
-    // By node, which is the order of the hosts: the NICs and the ports that lead to them, with the sum of their rates.
+    // For each host, in the order of nodes: number and total rate of its NICs, and of the ports
+    // that lead to it.
     let mut hosts: BTreeMap<u32, [(u32, u64); 2]> = BTreeMap::new();
     for nic in ports.iter().filter(|port| port.tier == 0) {
         let [(count, rate), _] = hosts.entry(nic.node).or_default();
@@ -62,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Three hosts at a switch, whose node is the first; the links to the last are slow.
+    /// Three hosts at a switch. The switch is node 0, and the link of the last host is slow.
     fn star() -> Vec<PortRow> {
         let port = |node, peer, tier, rate_bps| PortRow { node, peer, tier, rate_bps, ..PortRow::default() };
         let hosts = [(1, 1000), (2, 1000), (3, 400)];
@@ -83,7 +87,7 @@ mod tests {
         // Host 1 receives 400 from the slow host and the rest from host 0; nine tenths are payload.
         assert_eq!(of(&[flow(0, 1, 0), flow(2, 1, 0)]), Some(900.0));
         assert_eq!(of(&[flow(0, 2, 0), flow(1, 0, 0)]), Some(0.9 * 1400.0));
-        // Host 0 has 1000 for both of its flows, of which one is held to 400.
+        // Host 0 has 1000 for both of its flows, and one flow is limited to 400.
         assert_eq!(of(&[flow(0, 1, 0), flow(0, 2, 0), flow(1, 2, 0)]), Some(0.9 * 1200.0));
         // With a second NIC host 2 receives 1400.
         let port = |node, peer, tier| PortRow { node, peer, tier, rate_bps: 1000, ..PortRow::default() };

@@ -1,4 +1,5 @@
-//! The columns that tell points apart: the point, its system, its seed and the values of the swept keys.
+//! The columns that identify points: the point, its system, its seed and the values of the swept
+//! keys.
 
 use crate::arrow::{word, words};
 use crate::manifest::{PointKey, RunManifest};
@@ -7,13 +8,14 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, UInt64Array, 
 use arrow_schema::{DataType, Field, SchemaRef};
 use std::sync::Arc;
 
-/// The value of a swept key at a point.
+/// Returns the value of a swept key at a point.
 pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
     key.swept.iter().find(|(k, _)| k == name).map(|(_, value)| value.as_str())
 }
 
-/// What the tables of flows of all points of a run have alike beside the columns of flows: the keys of the point in front, and behind what the
-/// entries of any system count.
+/// The additional columns that the tables of flows of all points of a run have in common: the keys
+/// of the point before the columns of flows, and the counters of the entries of all systems after
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct FlowColumns {
     pub(crate) keys: KeyColumns,
@@ -21,11 +23,11 @@ pub struct FlowColumns {
 }
 
 impl FlowColumns {
-    /// Of a run whose systems count these.
+    /// Returns the columns of a run whose systems have these counters.
     pub fn new(run: &RunManifest, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
         FlowColumns { keys: KeyColumns::new(run), counters: Vec::new() }.with(counted)
     }
-    /// The same with what these systems count.
+    /// Adds the counters that are not yet included.
     #[must_use]
     pub fn with(mut self, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
         for counter in counted {
@@ -35,19 +37,20 @@ impl FlowColumns {
         }
         self
     }
-    /// The schema of the tables. A counter is null at points of systems that do not count.
+    /// Returns the schema of the tables. A counter is null at points of systems that do not have it.
     pub fn schema(&self) -> SchemaRef {
         let more = self.counters.iter().map(|counter| counter.field(true));
         schema(self.keys.fields().into_iter().chain(FLOWS.fields()).chain(more).collect(), FLOWS.about)
     }
-    /// A batch of the flows of a point in this schema, by the names of its columns. Counters of systems that have no point yet, which are null
-    /// in it, are left out. The error names a column that is missing.
+    /// Converts a batch of the flows of a point to this schema, by the names of columns. Counters
+    /// that the batch does not have become null. Counters of the batch that are not in this schema
+    /// are dropped. Fails if another column is missing or has another type.
     pub(crate) fn batch(&self, key: &PointKey, batch: &RecordBatch) -> std::result::Result<RecordBatch, String> {
         let schema = self.schema();
         let keys = self.keys.arrays(key, batch.num_rows());
         let array = |(place, field): (usize, &Arc<Field>)| match batch.column_by_name(field.name()) {
             Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-            Some(_) => Err(format!("its column `{}` is of another type", field.name())),
+            Some(_) => Err(format!("its column `{}` has another type", field.name())),
             None if place < keys.len() => Ok(keys[place].clone()),
             None if place >= keys.len() + FLOWS.columns.len() => Ok(new_null_array(field.data_type(), batch.num_rows())),
             None => Err(format!("it has no column `{}`", field.name())),
@@ -57,7 +60,7 @@ impl FlowColumns {
     }
 }
 
-/// The columns that tell points apart.
+/// The columns that identify points.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyColumns {
     pub swept: Vec<SweptColumn>,
@@ -71,7 +74,7 @@ pub(crate) struct SweptColumn {
 }
 
 impl SweptColumn {
-    /// A column that can hold all `values`: whole numbers, numbers, or text.
+    /// Returns a column that can hold all `values`: integers, numbers or text.
     pub fn new<'a>(key: &str, values: impl Iterator<Item = &'a str> + Clone) -> SweptColumn {
         let all = |test: fn(&str) -> bool| values.clone().all(test);
         let ty = if all(|v| v.parse::<i64>().is_ok()) {
@@ -84,7 +87,7 @@ impl SweptColumn {
         SweptColumn { key: key.to_owned(), ty }
     }
     pub fn field(&self) -> Field {
-        field(&self.key, self.ty.clone(), true, "", "swept key of the scenario; null where it belongs to another system")
+        field(&self.key, self.ty.clone(), true, "", "swept key of the scenario; null if the system does not have the key")
     }
     pub fn array<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
         match self.ty {
@@ -103,7 +106,7 @@ impl KeyColumns {
     pub fn fields(&self) -> Vec<Field> {
         KEYS.iter().map(Note::field).chain(self.swept.iter().map(SweptColumn::field)).collect()
     }
-    /// The columns of `n` rows of one point.
+    /// Returns the columns for `n` rows of a point.
     pub fn arrays(&self, key: &PointKey, n: usize) -> Vec<ArrayRef> {
         let mut arrays: Vec<ArrayRef> = vec![
             word(Some(&key.id), n),

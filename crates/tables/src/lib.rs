@@ -1,7 +1,8 @@
-//! Results: the tables that a run leaves, the metrics worked out from them, and the folders they live in.
+//! Results: the tables of a run, the metrics that are computed from them, and the folders that hold
+//! them.
 //!
-//! This is the only crate that knows of Arrow and Parquet, and the only place where a statistic is defined. It has no clock: dates
-//! and wall times come from the caller.
+//! This is the only crate that depends on Arrow and Parquet, and the only place where statistics
+//! are defined. It has no clock: dates and wall times come from the caller.
 
 pub mod arrow;
 pub mod by_size;

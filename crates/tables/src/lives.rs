@@ -1,4 +1,4 @@
-//! When the flows of a run were open.
+//! Start and finish times of the flows of a run.
 
 use crate::error::{Error, Result};
 use crate::manifest::PointManifest;
@@ -7,19 +7,19 @@ use crate::results::Results;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt32Type};
 
-/// When a flow started and finished.
+/// The start and finish time of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLife {
     /// The flow.
     pub flow_id: u32,
-    /// `None`: it never began.
+    /// The start time; `None` if the flow never began.
     pub start_ps: Option<u64>,
-    /// `None`: it did not finish.
+    /// The finish time; `None` if the flow did not finish.
     pub finish_ps: Option<u64>,
 }
 
 impl Results {
-    /// The lives of all flows of a point, by id.
+    /// Returns the start and finish times of all flows of a point, ordered by id.
     pub fn lives(&self, point: &PointManifest) -> Result<Vec<FlowLife>> {
         let path = self.flows_file(point)?;
         let mut found = Vec::new();

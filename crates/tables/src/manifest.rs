@@ -1,7 +1,7 @@
-//! The manifests of runs and of points: JSON files that end in a hash of themselves.
+//! The manifests of runs and of points: JSON files that end with a hash of their own content.
 //!
-//! A manifest is input like any other file. [`read`] checks its hash, and every name in it that
-//! becomes a part of a path.
+//! A manifest is untrusted input. [`read`] checks its hash, and every name in it that becomes a
+//! part of a path.
 
 use crate::error::{Error, Result};
 use crate::parquet::{self, Written};
@@ -15,16 +15,16 @@ use sim::outcome::{Deadlock, Engine, PortRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The program's version, and a hash of the sources that decide what a run does.
+/// The version of flowloom with a hash of the sources on which results depend.
 pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("FLOWLOOM_SOURCES"));
 
-/// The manifests' name, in a run folder and in a point's.
+/// The file name of manifests, in the folder of a run and in the folder of a point.
 pub const FILE: &str = "manifest.json";
 
-/// Which point of a sweep.
+/// The key of a point: its place in the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointKey {
-    /// Its folder's name.
+    /// The name of its folder.
     pub id: String,
     /// The system's label.
     pub system: String,
@@ -37,28 +37,28 @@ pub struct PointKey {
 /// A run: all points of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunManifest {
-    /// Layout of the folder.
+    /// The layout of the folder.
     pub schema_version: u32,
-    /// Version and source hash of the program that wrote it.
+    /// Version and source hash of the flowloom that wrote it.
     pub program: String,
     /// The scenario's name.
     pub name: String,
-    /// The profiles that were laid over the scenario, in order: `literal,smoke`.
+    /// The profiles that were applied to the scenario, in order: `literal,smoke`.
     pub profile: Option<String>,
-    /// All points are done.
+    /// Whether all points are done.
     pub complete: bool,
-    /// Why the run ended: `finished`, `stopped`, `failed`, `lost` (something removed points while
-    /// it ran), `share` (only some points were asked for), or `running`.
+    /// Why the run ended: `finished`, `stopped`, `failed`, `lost` (points were removed during the
+    /// run), `share` (only some of the points were requested), or `running`.
     pub stop_reason: String,
-    /// When it began, in UTC. Dates, wall time and memory are all that differs between equal runs.
+    /// When the run began, in UTC. Equal runs differ only in dates, wall time and memory.
     pub started: String,
-    /// When it ended; empty while it runs.
+    /// When the run ended; empty during the run.
     pub ended: String,
-    /// Wall time, in seconds, of the last invocation.
+    /// Wall time of the last invocation in seconds.
     pub wall_s: f64,
-    /// Points run at the same time.
+    /// Number of points that ran at the same time.
     pub jobs: u32,
-    /// Most memory that the program held, in bytes, where the system tells.
+    /// Peak memory of the process in bytes, if the operating system reports it.
     pub peak_memory_bytes: Option<u64>,
     /// Names of the workloads, by index.
     pub workloads: Vec<String>,
@@ -70,14 +70,14 @@ pub struct RunManifest {
     pub points: Vec<PointKey>,
     /// The files that the scenario reads.
     pub inputs: Vec<Input>,
-    /// The points that are done, by folder, each with the hash of its manifest. While the run
-    /// writes, those that it began with.
+    /// The points that are done, by folder, each with the hash of its manifest. During the run, the
+    /// points that were done before it.
     pub done: BTreeMap<String, String>,
-    /// The tables over all points as they were written. While the run writes there are none.
+    /// The tables over all points as they were written; none during the run.
     pub files: Vec<Written>,
     /// The resolved scenario, every default included, as TOML.
     pub config: String,
-    /// The hash at the end of the file, of a manifest that was read.
+    /// The hash at the end of the file, if the manifest was read.
     #[serde(skip)]
     pub manifest_hash: String,
 }
@@ -85,25 +85,25 @@ pub struct RunManifest {
 /// A file that a scenario reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// Its path, as the scenario writes it.
+    /// Its path as written in the scenario.
     pub path: String,
-    /// A hash of its content without a byte order mark, 16 hexadecimal digits.
+    /// A hash of its content without a byte order mark, as 16 hexadecimal digits.
     pub hash: String,
 }
 
-/// Whether a point counts.
+/// Whether a point ran to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It ran to its end.
+    /// The point ran to its end and counts.
     #[default]
     Done,
-    /// It was stopped from outside.
+    /// The point was stopped from outside and does not count.
     Interrupted,
 }
 
 impl State {
-    /// The word in tables.
+    /// Returns the word used in tables.
     pub fn name(self) -> &'static str {
         match self {
             State::Done => "done",
@@ -112,74 +112,75 @@ impl State {
     }
 }
 
-/// Metrics by name.
+/// Values of metrics by name.
 pub type NamedValues = Vec<(String, Option<f64>)>;
 
 /// A point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointManifest {
-    /// Layout of the folder.
+    /// The layout of the folder.
     pub schema_version: u32,
-    /// Version and source hash of the program that ran it.
+    /// Version and source hash of the flowloom that ran it.
     pub program: String,
-    /// Which point.
+    /// The key of the point.
     #[serde(flatten)]
     pub key: PointKey,
-    /// Hash of all that the point's result depends on: its part of the scenario, and its flows.
+    /// Hash of everything that the point's result depends on: its part of the scenario, and its
+    /// flows.
     pub config_hash: String,
     /// Hash of the flows drawn before the run.
     pub flows_hash: String,
-    /// Whether it counts.
+    /// Whether the point ran to its end.
     pub state: State,
-    /// An ideal reference: its flows were served by a fluid schedule, not simulated.
+    /// Whether the point is an ideal schedule: its flows were served as fluids, not simulated.
     pub ideal: bool,
-    /// What moved the flows: `packet`, `flow`, or `ideal`.
+    /// The engine of the run: `packet`, `flow`, or `ideal`.
     #[serde(default = "packet")]
     pub engine: String,
     /// Why the run ended: `finished`, `end`, `stopped`, `deadlock`.
     pub stop_reason: String,
-    /// Switches that wait for each other for ever: when that was noticed, and the ports.
+    /// A deadlock: the ports that pause each other, and when it was detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlock: Option<String>,
-    /// When it began, in UTC.
+    /// When the run of the point began, in UTC.
     pub started: String,
-    /// When it ended.
+    /// When the run of the point ended.
     pub ended: String,
     /// Wall time in seconds.
     pub wall_s: f64,
-    /// Threads that ran it.
+    /// Number of threads that ran the point.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Why only one did, where more could have.
+    /// Why the point ran on one thread although more were available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_thread: Option<String>,
     /// Totals of the run.
     pub counters: Totals,
-    /// What the system's entries count of flows: columns of the flows' table.
+    /// The counters of flows of the system's entries: additional columns of the table of flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_counters: Vec<CounterColumn>,
-    /// What the system's entries count of ports: columns of the ports' table.
+    /// The counters of ports of the system's entries: additional columns of the table of ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub port_counters: Vec<CounterColumn>,
-    /// All metrics, those that depend on the machine included.
+    /// All metrics, including those that depend on the machine.
     pub metrics: NamedValues,
-    /// The metrics of flows of each workload, by its name, where there are several.
+    /// The metrics of flows for each workload, by name, if there are several workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_workload: Vec<(String, NamedValues)>,
-    /// The point's tables as they were written; none of a point that was interrupted.
+    /// The point's tables as they were written; none if the point was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
-    /// The hash at the end of the file, of a manifest that was read or written.
+    /// The hash at the end of the file, if the manifest was read or written.
     #[serde(skip)]
     pub manifest_hash: String,
 }
 
-/// Points that were written before there could be more.
+/// The number of threads of points that were written before several threads were supported.
 fn one() -> u32 {
     1
 }
 
-/// Points that were written before there was another engine.
+/// The engine of points that were written before other engines were supported.
 fn packet() -> String {
     Engine::Packet.name().to_owned()
 }
@@ -196,18 +197,20 @@ pub struct Totals {
     pub dropped_packets: u64,
     #[serde(default)]
     pub lost_packets: u64,
-    /// The measurement window.
+    /// Start and end of the measurement window.
     #[serde(default)]
     pub window_ps: Option<(u64, u64)>,
-    /// Flows that count in no metric: under way at a start in the steady state, behind the last that counts, or outside the window.
+    /// Flows that count in no metric: already open at a start in the steady state, started after
+    /// the last flow that counts, or started outside the window.
     #[serde(default)]
     pub not_measured: u64,
-    /// 16 hexadecimal digits.
+    /// Hash of the counts, as 16 hexadecimal digits.
     pub digest: String,
 }
 
-/// `s0->s1, s1->s2, s2->s0 wait for each other since 1.2ms or earlier; 7 ports never send again`.
-fn told(deadlock: &Deadlock, ports: &[PortRow]) -> String {
+/// Describes a deadlock: `the ports s0->s1, s1->s2, s2->s0 pause each other since 1.2ms or earlier;
+/// 7 ports will never send again`.
+fn describe(deadlock: &Deadlock, ports: &[PortRow]) -> String {
     let names: BTreeMap<u32, &str> = ports.iter().map(|port| (port.port_id, port.name.as_str())).collect();
     let classes = deadlock.cycle.iter().any(|(_, class)| *class > 0);
     let port = |(port, class): &(u32, u8)| {
@@ -216,30 +219,31 @@ fn told(deadlock: &Deadlock, ports: &[PortRow]) -> String {
     };
     let cycle: Vec<String> = deadlock.cycle.iter().map(port).collect();
     let (at, stuck) = (Dur(deadlock.at_ps), deadlock.stuck);
-    format!("{} wait for each other since {at} or earlier; {stuck} ports never send again", cycle.join(", "))
+    format!("the ports {} pause each other since {at} or earlier; {stuck} ports will never send again", cycle.join(", "))
 }
 
-/// What the caller knows of the run of a point, beside its outcome.
+/// Data of the run of a point in addition to its outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ran {
-    /// Hash of all that the point's result depends on.
+    /// Hash of everything that the point's result depends on.
     pub config_hash: String,
     /// Hash of the flows.
     pub flows_hash: String,
-    /// When it began, in UTC.
+    /// When the run of the point began, in UTC.
     pub started: String,
-    /// When it ended.
+    /// When the run of the point ended.
     pub ended: String,
     /// Wall time in seconds.
     pub wall_s: f64,
 }
 
 impl PointManifest {
-    /// Of a run that has just ended, whose tables are in `files`. `workloads` are the names of the workloads by index.
+    /// Creates the manifest of a run that has ended. Its tables are in `files`; `workloads` are the
+    /// names of the workloads by index.
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String], files: Vec<Written>) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
-        // Most scenarios have no flows that wait.
+        // Optional metrics without a value are left out.
         let known =
             |metric: &Metric, value: Option<f64>| metric.from.is_known(outcome.engine) && (!metric.optional || value.is_some());
         let named = |metrics: Vec<(&'static Metric, Option<f64>)>| {
@@ -261,7 +265,7 @@ impl PointManifest {
             ideal: outcome.engine == Engine::Ideal,
             engine: outcome.engine.name().to_owned(),
             stop_reason: outcome.stop_reason.name().to_owned(),
-            deadlock: outcome.deadlock.as_ref().map(|deadlock| told(deadlock, &outcome.ports)),
+            deadlock: outcome.deadlock.as_ref().map(|deadlock| describe(deadlock, &outcome.ports)),
             started: ran.started.clone(),
             ended: ran.ended.clone(),
             wall_s: ran.wall_s,
@@ -287,17 +291,17 @@ impl PointManifest {
             manifest_hash: String::new(),
         }
     }
-    /// The value of a metric.
+    /// Returns the value of a metric.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|(n, _)| n == name).and_then(|(_, value)| *value)
     }
 }
 
-/// What a manifest holds.
+/// The content of a manifest.
 pub trait Manifest: Serialize + DeserializeOwned {
-    /// Fails if a name that becomes a part of a path is not a name that this program gives.
+    /// Fails if a name that becomes a part of a path is not a name that flowloom gives.
     fn check_names(&self) -> std::result::Result<(), String>;
-    /// Takes the hash at the end of the file.
+    /// Stores the hash at the end of the file.
     fn set_hash(&mut self, hash: String);
 }
 
@@ -348,7 +352,7 @@ fn check_files(files: &[Written], tables: &[&str]) -> std::result::Result<(), St
     }
 }
 
-/// Writes a manifest, at once or not at all. Returns the hash at its end.
+/// Writes a manifest atomically. Returns the hash at its end.
 pub fn write<T: Manifest>(path: &Path, manifest: &T) -> Result<String> {
     let text = serde_json::to_string_pretty(manifest).expect("a manifest has text keys only");
     let body = text.strip_suffix("\n}").expect("a manifest is an object with fields");
@@ -357,19 +361,19 @@ pub fn write<T: Manifest>(path: &Path, manifest: &T) -> Result<String> {
     Ok(hash)
 }
 
-/// The end of a manifest, behind the text that the hash is of.
+/// Returns the end of a manifest, after the text that is hashed.
 fn end(hash: &str) -> String {
     format!(",\n  \"manifest_hash\": \"{hash}\"\n}}\n")
 }
 
-/// The hash of a manifest, if its end says the same.
+/// Returns the hash of a manifest if it equals the hash at its end.
 fn hash_of(text: &[u8]) -> Option<String> {
     let (body, found) = text.split_at_checked(text.len().checked_sub(end(&parquet::hash(&[])).len())?)?;
     let hash = parquet::hash(body);
     (found == end(&hash).as_bytes()).then_some(hash)
 }
 
-/// Reads a manifest of this program's layout. `None`: there is no file.
+/// Reads a manifest of the current layout. `None` if there is no file.
 pub fn read<T: Manifest>(path: &Path) -> Result<Option<T>> {
     #[derive(Deserialize)]
     struct Layout {
@@ -391,7 +395,7 @@ pub fn read<T: Manifest>(path: &Path) -> Result<Option<T>> {
     Ok(Some(manifest))
 }
 
-/// What is wrong with the text of a manifest.
+/// Describes an error in the text of a manifest.
 fn why(error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     let place = format!("line {}, column {}", error.line(), error.column());
@@ -399,7 +403,7 @@ fn why(error: &serde_json::Error) -> String {
         Category::Eof if error.line() <= 1 => "it is empty or cut off in its first line".to_owned(),
         Category::Eof => format!("it is cut off at {place}"),
         Category::Syntax | Category::Io => format!("it is not JSON at {place}"),
-        Category::Data => format!("it is JSON, but not that of a manifest, at {place}"),
+        Category::Data => format!("it is JSON, but not a manifest, at {place}"),
     }
 }
 
@@ -427,7 +431,7 @@ mod tests {
         let hash = write(&path, &written).unwrap();
         let whole = fs::read(&path).unwrap();
         assert_eq!(read(&path).unwrap(), Some(PointManifest { manifest_hash: hash.clone(), ..written }));
-        // As docs/data.md says it.
+        // The hash as docs/data.md defines it.
         let text = String::from_utf8(whole.clone()).unwrap();
         let (body, rest) = text.split_once(",\n  \"manifest_hash\"").unwrap();
         assert_eq!(
@@ -439,7 +443,7 @@ mod tests {
             changed[at] ^= 1;
             fs::write(&path, changed).unwrap();
             let error = read::<PointManifest>(&path).unwrap_err();
-            // A digit of the layout's number is another layout.
+            // A changed digit of the layout's number makes it another layout.
             assert!(matches!(error, Error::Damaged { .. } | Error::Version { .. }), "byte {at}: {error}");
         }
         fs::write(&path, text.replace("2.2", "22.0")).unwrap();
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_damage() {
+    fn names_that_lead_out_of_the_folder_are_damage() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
         let tried = |id: &str, file: &str| {

@@ -1,4 +1,4 @@
-//! Shares of one run, joined.
+//! Joins the shards of one run.
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest};
@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Joins the points of several runs of one scenario in `out`, which may be one of them. The points come as they are, and the tables over
-/// all of them are written anew. Points that none of the runs has finished are missing.
+/// Joins the points of several runs of one scenario in `out`, which may be one of the runs. Points
+/// are copied unchanged, and the tables over all points are written again. Points that none of the
+/// runs has finished are missing.
 ///
-/// Fails if the runs are not of one scenario, program and input files, and if two of them have
-/// other results for one point.
+/// Fails if the runs are not of one scenario, version and set of input files, or if two runs have
+/// different results for a point.
 pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
     may_write(out)?;
     let mut shares: Vec<Results> = from.iter().map(|path| Results::open(path)).collect::<Result<_>>()?;
@@ -24,7 +25,7 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
     shares.iter().try_for_each(|share| alike(first, share))?;
     let points = first.manifest.points.iter().map(|key| of(&shares, key)).collect::<Result<Vec<_>>>()?;
     let dir = RunDir::take(out)?;
-    // Until all is there, the folder says that it is not.
+    // Until everything is copied, the manifest says that the run is not complete.
     let run = joined(&shares);
     dir.write_manifest(&run)?;
     for (share, point) in points.iter().flatten() {
@@ -36,7 +37,8 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
     dir.finish(joined)
 }
 
-/// A point, from the first of the runs that have finished it. Refused when its files are damaged, or when others have another result.
+/// Returns a point from the first run that has finished it. Fails if its files are damaged, or if
+/// another run has a different result.
 fn of<'a>(shares: &'a [Results], key: &PointKey) -> Result<Option<(&'a Results, &'a PointManifest)>> {
     let mut there = shares.iter().filter_map(|share| Some((share, share.done().find(|point| point.key == *key)?)));
     let Some((share, point)) = there.next() else { return Ok(None) };
@@ -47,7 +49,7 @@ fn of<'a>(shares: &'a [Results], key: &PointKey) -> Result<Option<(&'a Results, 
     Ok(Some((share, point)))
 }
 
-/// Fails if two runs are not of one scenario, program and input files.
+/// Fails if two runs are not of one scenario, version and set of input files.
 fn alike(a: &Results, b: &Results) -> Result<()> {
     let (of_a, of_b) = (&a.manifest, &b.manifest);
     let changed = of_a.inputs.iter().find(|input| !of_b.inputs.contains(input));
@@ -61,7 +63,7 @@ fn alike(a: &Results, b: &Results) -> Result<()> {
     Err(Error::OtherRun { a: a.path().to_owned(), b: b.path().to_owned(), why })
 }
 
-/// The manifest of all of them, with no point yet.
+/// Returns the manifest of the joined run, without points.
 fn joined(shares: &[Results]) -> RunManifest {
     let all = || shares.iter().map(|share| &share.manifest);
     RunManifest {
@@ -78,7 +80,7 @@ fn joined(shares: &[Results]) -> RunManifest {
     }
 }
 
-/// Copies a point, its manifest last.
+/// Copies a point. Its manifest is copied last.
 fn copy(from: &Path, to: &Path, point: &PointManifest) -> Result<()> {
     if from.canonicalize().is_ok_and(|from| to.canonicalize().is_ok_and(|to| from == to)) {
         return Ok(());
@@ -101,8 +103,8 @@ mod tests {
     fn keys() -> Vec<PointKey> {
         (1..=4).map(|seed| PointKey { id: format!("a-seed{seed}"), system: "A".into(), seed, swept: Vec::new() }).collect()
     }
-    /// A run of which these points have been done, each with as many flows as its number.
-    fn share(dir: &Path, done: &[usize]) {
+    /// Writes a shard with these points done. Point `i` has `i + 1` flows.
+    fn shard(dir: &Path, done: &[usize]) {
         let (run, keys) = (RunDir::take(dir).unwrap(), keys());
         for &i in done {
             run.write_point(&keys[i], &outcome(i as u32 + 1), &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
@@ -111,40 +113,40 @@ mod tests {
     }
 
     #[test]
-    fn shares_make_the_whole() {
+    fn shards_make_the_whole_run() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        share(&path("whole"), &[0, 1, 2, 3]);
-        share(&path("a"), &[0, 2]);
-        share(&path("b"), &[1, 3, 2]);
+        shard(&path("whole"), &[0, 1, 2, 3]);
+        shard(&path("a"), &[0, 2]);
+        shard(&path("b"), &[1, 3, 2]);
         let merged = merge(&[path("b"), path("a")], &path("out")).unwrap();
         assert!(merged.complete() && merged.manifest.complete && merged.manifest.stop_reason == "finished");
         for name in ["points.parquet", "summary.parquet", "a-seed1/flows.parquet", "a-seed4/ports.parquet"] {
             assert_eq!(fs::read(path("whole").join(name)).unwrap(), fs::read(path("out").join(name)).unwrap(), "{name}");
         }
-        // Into one of them, and once more.
+        // Merging into one of the shards, twice.
         for _ in 0..2 {
             assert!(merge(&[path("a"), path("b")], &path("a")).unwrap().complete());
         }
     }
 
     #[test]
-    fn what_no_share_has_is_missing() {
+    fn points_in_no_shard_are_missing() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        share(&path("a"), &[0]);
-        share(&path("b"), &[3]);
+        shard(&path("a"), &[0]);
+        shard(&path("b"), &[3]);
         let merged = merge(&[path("a"), path("b")], &path("out")).unwrap();
         assert_eq!((merged.done().count(), merged.manifest.complete, merged.manifest.stop_reason.as_str()), (2, false, "share"));
     }
 
     #[test]
-    fn runs_that_are_not_shares_of_one_are_refused() {
+    fn runs_that_are_not_shards_of_one_run_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        share(&path("a"), &[0]);
+        shard(&path("a"), &[0]);
         let other = |name: &str, change: fn(&mut RunManifest)| {
-            share(&path(name), &[1]);
+            shard(&path(name), &[1]);
             let mut run: RunManifest = manifest::read(&path(name).join(manifest::FILE)).unwrap().unwrap();
             change(&mut run);
             manifest::write(&path(name).join(manifest::FILE), &run).unwrap();
@@ -156,7 +158,7 @@ mod tests {
         assert!(text.ends_with("their scenarios differ"), "{text}");
         let text = other("input", |run| run.inputs.push(Input { path: "f.csv".into(), hash: "0".into() }));
         assert!(text.ends_with("their scenarios read different files"), "{text}");
-        // The same point with other flows: something is wrong with a machine.
+        // The same point with another digest.
         let run = RunDir::take(&path("odd")).unwrap();
         let mut changed = outcome(1);
         changed.counters.digest ^= 1;
@@ -173,7 +175,7 @@ mod tests {
     fn a_damaged_point_is_not_copied() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        share(&path("a"), &[0]);
+        shard(&path("a"), &[0]);
         let file = path("a").join("a-seed1/flows.parquet");
         let length = fs::read(&file).unwrap().len();
         fs::write(&file, vec![0; length]).unwrap();
@@ -186,7 +188,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for (name, hash) in [("a", "1"), ("b", "2"), ("c", "1")] {
-            share(&path(name), &[usize::from(name == "c")]);
+            shard(&path(name), &[usize::from(name == "c")]);
             let mut run: RunManifest = manifest::read(&path(name).join(manifest::FILE)).unwrap().unwrap();
             run.inputs = vec![Input { path: "f.csv".into(), hash: hash.into() }];
             manifest::write(&path(name).join(manifest::FILE), &run).unwrap();
@@ -200,9 +202,8 @@ mod tests {
     fn names_in_manifests_lead_nowhere() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        // The folder and both manifests of a point that is called `../../escaped`, with hashes that
-        // fit.
-        share(&path("deep/er/a"), &[0]);
+        // A point with the id `../../escaped`: its folder and both manifests, with valid hashes.
+        shard(&path("deep/er/a"), &[0]);
         let (run_file, point_file) = (path("deep/er/a").join(manifest::FILE), path("deep/er/a/a-seed1").join(manifest::FILE));
         let (mut run, mut point): (RunManifest, PointManifest) =
             (manifest::read(&run_file).unwrap().unwrap(), manifest::read(&point_file).unwrap().unwrap());
@@ -215,7 +216,7 @@ mod tests {
         manifest::write(&run_file, &run).unwrap();
         let refused = merge(&[path("deep/er/a")], &path("x/y/m")).unwrap_err();
         assert!(matches!(refused, Error::Damaged { .. }) && refused.to_string().contains("`../../escaped`"), "{refused}");
-        // A file of a point that is called so.
+        // A file of a point whose name leads out of the folder.
         fs::rename(path("deep/escaped"), path("deep/er/a/a-seed1")).unwrap();
         fs::rename(path("deep/er/a/a-seed1/flows.parquet"), path("deep/er/evil.parquet")).unwrap();
         point = honest;

@@ -1,4 +1,4 @@
-//! Parquet files, written at once or not at all.
+//! Reading and atomic writing of Parquet files, and hashes of files.
 
 use crate::arrow;
 use crate::error::{Error, Result};
@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Rows of a row group, and of the batches that files are written and read in.
+/// Number of rows of a row group, and of the batches in which files are written and read.
 pub const GROUP_ROWS: usize = 1 << 16;
 
-/// A file as it was written: what shows later that it is still whole.
+/// The length and hash of a file as it was written, to detect damage later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// Its name, without its folder.
     pub name: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// A hash of its content, 16 hexadecimal digits.
+    /// A hash of its content, as 16 hexadecimal digits.
     pub hash: String,
 }
 
@@ -37,20 +37,20 @@ impl Written {
         let name = path.file_name().expect("files of a run folder have names").to_string_lossy().into_owned();
         Written { name, bytes: content.len() as u64, hash: hash(content) }
     }
-    /// Refuses a file in `dir` that is gone or has another length.
+    /// Fails if the file in `dir` is missing or has another length.
     pub fn check_length(&self, dir: &Path) -> Result<()> {
         let path = dir.join(&self.name);
         match fs::metadata(&path) {
             Ok(found) if found.is_file() && found.len() == self.bytes => Ok(()),
             Ok(found) if found.is_file() => {
-                Err(Error::damaged(&path, format!("it has {} bytes, and {} were written", found.len(), self.bytes)))
+                Err(Error::damaged(&path, format!("it has {} bytes, but {} were written", found.len(), self.bytes)))
             }
             Ok(_) => Err(Error::damaged(&path, "it is not a file")),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::damaged(&path, "it is gone")),
             Err(e) => Err(Error::io("read", &path, e)),
         }
     }
-    /// Refuses a file in `dir` of which a byte has changed.
+    /// Fails if a byte of the file in `dir` has changed.
     pub fn check_content(&self, dir: &Path) -> Result<()> {
         self.check_length(dir)?;
         let path = dir.join(&self.name);
@@ -59,15 +59,15 @@ impl Written {
     }
 }
 
-/// What is wrong with a file whose hash is not the one that was written down.
+/// The description of the damage if a file does not have its hash.
 pub(crate) const OTHER_CONTENT: &str = "its content is not what was written";
 
-/// The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits.
+/// Returns the hash of a content as manifests store it: 64-bit XXH3, as 16 hexadecimal digits.
 pub fn hash(content: &[u8]) -> String {
     format!("{:016x}", xxh3_64(content))
 }
 
-/// [`hash`] of a file of any length.
+/// Returns the [`hash`] of a file of any length.
 fn hash_of_file(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut piece) = (fs::File::open(path)?, Xxh3::new(), vec![0; 1 << 18]);
     loop {
@@ -78,13 +78,13 @@ fn hash_of_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The files whose content has been compared with their hashes. Each is compared once, however
-/// often it is read.
+/// The files whose content was compared with their hashes. Each file is compared only once, even if
+/// it is read several times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compared(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl Compared {
-    /// The path of a file in `dir`. Fails if its content is not what was written.
+    /// Returns the path of a file in `dir`. Fails if its content is not what was written.
     pub fn path(&self, dir: &Path, file: &Written) -> Result<PathBuf> {
         let path = dir.join(&file.name);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,20 +96,23 @@ impl Compared {
     }
 }
 
-/// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns, `counters` what the counts of the rows are.
+/// Writes rows as `table`. `list` holds the words of [`crate::schema::Get::Listed`] columns;
+/// `counters` describes the counts of the rows.
 pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> Result<Written> {
     write(path, table.schema(counters), rows.chunks(GROUP_ROWS).map(|chunk| arrow::batch(table, chunk, list, counters)))
 }
 
-/// Writes batches of one schema.
+/// Writes batches with one schema.
 pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = RecordBatch>) -> Result<Written> {
-    // The name of the writer is set so that an upgrade of the library does not change the files' bytes for its sake alone.
+    // A fixed writer name: an upgrade of the library must not change the bytes of files just by its
+    // version.
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_created_by("flowloom".to_owned())
         .build();
-    // Encoded in memory: a file is then written in one go, and an error of the system is seen as it is.
+    // The file is encoded in memory, so that it is written in one call and errors of the operating
+    // system are not wrapped.
     let encode = || -> std::result::Result<Vec<u8>, ParquetError> {
         let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
         for batch in batches {
@@ -122,7 +125,7 @@ pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = Recor
     Ok(Written::new(path, &bytes))
 }
 
-/// Reads a file in batches: all columns, or those named, in the order of the file.
+/// Reads a file in batches: all columns or the named columns, in the order of the file.
 pub fn read(path: &Path, columns: Option<&[&str]>) -> Result<ParquetRecordBatchReader> {
     let file = fs::File::open(path).map_err(|e| Error::io("read", path, e))?;
     let open = || {
@@ -136,14 +139,15 @@ pub fn read(path: &Path, columns: Option<&[&str]>) -> Result<ParquetRecordBatchR
     open().map_err(|_| Error::damaged(path, "it is not a whole Parquet file"))
 }
 
-/// Writes a file under a temporary name and renames it, so that nobody sees half of it.
+/// Writes a file under a temporary name and renames it, so that no reader sees an incomplete file.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut name = path.file_name().expect("files of a run folder have names").to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
     let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|e| {
-        // What was written of it is in the way of the space that the user has to free; the first error is the one to report.
+        // The incomplete file is removed because it takes disk space. Only the first error is
+        // reported.
         let _ = fs::remove_file(&temporary);
         Error::io("write", path, e)
     })
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_changed_or_removed_is_noticed() {
+    fn a_file_that_was_cut_changed_or_removed_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
         let rows = [SampleRow { time_ps: 1, entity: 2, metric: "port.queue_bytes", value: 3.0 }];
@@ -276,7 +280,7 @@ mod tests {
             let written = Written::new(&dir.path().join(name), content);
             let compared = Compared::default();
             assert_eq!(compared.path(dir.path(), &written).unwrap(), dir.path().join(name));
-            // What was compared is not read again.
+            // A compared file is not read again.
             fs::remove_file(dir.path().join(name)).unwrap();
             compared.clone().path(dir.path(), &written).unwrap();
             assert!(Compared::default().path(dir.path(), &written).is_err());
@@ -285,7 +289,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn refusals_of_the_system_are_told_apart() {
+    fn errors_of_the_operating_system_are_classified() {
         let full = fs::write("/dev/full", b"x").map_err(|e| Error::io("write", Path::new("f"), e)).unwrap_err();
         assert!(matches!(full, Error::Full { .. }), "{full}");
         let missing = read(Path::new("/nonexistent/f"), None).err().unwrap();

@@ -1,4 +1,4 @@
-//! Where commands may write: never onto results.
+//! Checks where commands may write, so that they never overwrite results.
 
 use crate::error::{Error, Result};
 use crate::manifest;
@@ -9,15 +9,15 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The file in the folder of a run that is locked while the run writes.
+/// The file in the folder of a run that is locked during the run.
 pub const LOCK: &str = ".lock";
 
-/// Endings of the files that commands write next to results, and may replace.
+/// Suffixes of the files that commands write next to results and may replace.
 const OUTPUTS: [&str; 9] = ["html", "png", "svg", "pdf", "txt", "cm", "pcapng", "pftrace", "zip"];
 
-/// Fails if a file or folder at `path` would replace a part of results, or lie among the files of a
-/// point. All commands ask here before they write. In the folder of a run they may make new files
-/// and folders, and replace files that look like theirs.
+/// Fails if a file or folder at `path` would replace a part of results, or would be in the folder
+/// of a point. All commands call this before they write. In the folder of a run, commands may
+/// create new files and folders, and replace files with the suffixes that commands write.
 pub fn may_write(path: &Path) -> Result<()> {
     let real = real(path);
     let refused = |why| Err(Error::OfResults { path: path.to_owned(), why });
@@ -32,39 +32,40 @@ pub fn may_write(path: &Path) -> Result<()> {
         if name == manifest::FILE || name == LOCK || RUN_TABLES.iter().any(|table| name == file_name(table)) {
             return refused("it is a part of the results");
         }
-        // The folder of a point that has lost its manifest, or has not run.
+        // The folder of a point without a manifest: it was lost, or the point has not run yet.
         if points.iter().any(|id| *id == name) || has(&dir.join(first), &POINT_TABLES) {
             return refused(OF_A_POINT);
         }
         let output = real.extension().is_some_and(|ending| OUTPUTS.iter().any(|known| ending.eq_ignore_ascii_case(known)));
         if real.is_file() && !output {
-            return refused("it is a file among the results that no command has made");
+            return refused("it is a file in a results folder that no command has made");
         }
     }
     Ok(())
 }
 
-const OF_A_POINT: &str = "it lies in the folder of a point";
+const OF_A_POINT: &str = "it is in the folder of a point";
 
-/// A path and the folders above it.
+/// Returns a path and the folders above it.
 fn folders(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors().filter(|dir| !dir.as_os_str().is_empty())
 }
 
-/// What a folder is.
+/// The kind of a folder.
 pub(crate) enum Kind {
     /// The folder of a point.
     Point,
-    /// The folder of a run, with the folders of its points as far as its manifest can be read.
+    /// The folder of a run, with the folders of its points if its manifest can be read.
     Run(Vec<String>),
-    /// Neither.
+    /// Another folder.
     Other,
 }
 
-/// What a folder is, by its manifest. A run that has lost it is known by its tables. The tables of
-/// a point alone say nothing: they are inputs of scenarios too.
+/// Returns the kind of a folder from its manifest. A run without a manifest is recognised by its
+/// tables. A point without a manifest is not recognised by its tables, because scenarios read such
+/// tables too.
 pub(crate) fn kind(dir: &Path) -> Kind {
-    // Of either manifest, of any layout.
+    // The fields that identify both kinds of manifests, in any layout.
     #[derive(Deserialize)]
     struct Seen {
         #[serde(rename = "schema_version")]
@@ -89,7 +90,7 @@ fn has(dir: &Path, tables: &[&str]) -> bool {
     tables.iter().any(|table| dir.join(file_name(table)).is_file())
 }
 
-/// A path without links, as far as it is there.
+/// Resolves the links in a path, as far as the path exists.
 fn real(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut rest: Vec<OsString> = Vec::new();
@@ -106,7 +107,7 @@ fn real(path: &Path) -> PathBuf {
     };
     for part in rest.iter().rev() {
         match Path::new(part).components().next() {
-            // What is not there yet has no links.
+            // The part that does not exist yet has no links.
             Some(Component::ParentDir) => drop(found.pop()),
             _ => found.push(part),
         }
@@ -197,7 +198,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_do_not_hide_what_they_lead_to() {
+    fn links_are_resolved() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         write(&at("r"));

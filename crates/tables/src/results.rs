@@ -1,4 +1,4 @@
-//! Run folders, read: every table with the columns `point`, `system`, `seed` and the swept keys joined on.
+//! Reads run folders. Every table gets the columns `point`, `system`, `seed` and the swept keys.
 
 use crate::arrow::words;
 use crate::error::{Error, Result};
@@ -24,9 +24,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Results {
     path: PathBuf,
-    /// The run.
+    /// The manifest of the run.
     pub manifest: RunManifest,
-    /// The points that there are, in the order of the plan; those of a stopped run may be interrupted or missing.
+    /// The points in the folder, in the order of the plan. Points of a stopped run may be
+    /// interrupted or missing.
     pub points: Vec<PointManifest>,
     compared: Compared,
 }
@@ -36,39 +37,40 @@ pub struct Results {
 pub struct SummaryRow {
     /// The system's label.
     pub system: String,
-    /// Values of the swept keys, in the order of the manifest; `None` where the system has not got the key.
+    /// Values of the swept keys, in the order of the manifest; `None` if the system does not have
+    /// the key.
     pub swept: Vec<Option<String>>,
-    /// The workload; `None`: all flows.
+    /// The workload; `None` for all flows.
     pub workload: Option<String>,
     /// The metric.
     pub metric: &'static Metric,
-    /// Over seeds.
+    /// The estimate over seeds.
     pub estimate: Estimate,
 }
 
-/// Of which flows metrics are wanted.
+/// The flows for which metrics are requested.
 #[derive(Clone, Copy, Debug)]
 pub enum Of<'a> {
-    /// Of all that count.
+    /// All flows that count.
     All,
-    /// Of all, and of those of each workload where there are several.
+    /// All flows that count and, if there are several workloads, also the flows of each workload.
     Workloads,
-    /// Of those that a filter chooses: metrics of flows alone.
+    /// The flows that a filter chooses; only metrics that are computed from flows.
     Where(&'a Filter),
 }
 
-/// The metrics of some of the flows of a point, in the order of the registry.
+/// Metrics of some of the flows of a point, in the order of the registry.
 type Values = Vec<(&'static Metric, Option<f64>)>;
 
 impl Results {
     /// Opens a run folder. Fails if a manifest is not what was written, or if a table of a point is
-    /// gone or has another length. The content of a table is compared with its hash when the table
-    /// is first read.
+    /// missing or has another length. The content of a table is compared with its hash when the
+    /// table is first read.
     pub fn open(path: &Path) -> Result<Results> {
         let manifest = manifest::read(&path.join(manifest::FILE))?.ok_or_else(|| Error::NotARun { path: path.to_owned() })?;
         Results::gather(path, manifest)
     }
-    /// The points of a run that are in its folder.
+    /// Reads the points of a run that are in its folder.
     pub fn gather(path: &Path, manifest: RunManifest) -> Result<Results> {
         let mut points = Vec::new();
         for key in &manifest.points {
@@ -85,42 +87,42 @@ impl Results {
         }
         Ok(Results { path: path.to_owned(), manifest, points, compared: Compared::default() })
     }
-    /// Forgets which files were compared with their hashes: some were written again.
+    /// Forgets which files were compared with their hashes, because some were written again.
     pub(crate) fn forget(&mut self) {
         self.compared = Compared::default();
     }
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// All points are done.
+    /// Returns whether all points are done.
     pub fn complete(&self) -> bool {
         self.done().count() == self.manifest.points.len()
     }
-    /// The points that count.
+    /// Returns the points that are done.
     pub fn done(&self) -> impl Iterator<Item = &PointManifest> {
         self.points.iter().filter(|point| point.state == State::Done)
     }
-    /// The folder of a point.
+    /// Returns the folder of a point.
     pub fn point_dir(&self, key: &PointKey) -> PathBuf {
         self.path.join(&key.id)
     }
-    /// The file of a point's table. `None`: the point has no such table. Fails if its content is
-    /// not what was written.
+    /// Returns the file of a point's table. `None` if the point does not have the table. Fails if
+    /// its content is not what was written.
     pub fn file(&self, point: &PointManifest, table: &str) -> Result<Option<PathBuf>> {
         let dir = self.point_dir(&point.key);
         let file = listed(point, table);
         file.map(|file| self.compared.path(&dir, file)).transpose()
     }
-    /// The file of a point's flows. Every point that is done has one.
+    /// Returns the file of a point's flows. Every point that is done has one.
     pub(crate) fn flows_file(&self, point: &PointManifest) -> Result<PathBuf> {
         let path = self.point_dir(&point.key).join(manifest::FILE);
         self.file(point, FLOWS.name)?.ok_or_else(|| Error::damaged(&path, "it lists no flows"))
     }
-    /// The paths of all files in the folder, manifests last. Fails if the content of a file is not
-    /// what was written.
+    /// Returns the paths of all files in the folder. The manifest of a folder comes after its
+    /// tables. Fails if the content of a file is not what was written.
     pub fn whole(&self) -> Result<Vec<PathBuf>> {
-        // The manifests too are read again: the files are those of this moment.
+        // The manifests are read again, so that the list is up to date.
         let now = Results::open(&self.path)?;
         let mut found = Vec::new();
         for file in &now.manifest.files {
@@ -136,32 +138,36 @@ impl Results {
         found.push(now.path.join(manifest::FILE));
         Ok(found)
     }
-    /// The flows of all points that are done.
+    /// Returns the flows of all points that are done.
     pub fn flows(&self) -> Reader {
         self.read(&FLOWS, |point| &point.flow_counters)
     }
-    /// What the tables of flows of the points that are done have alike.
+    /// Returns the columns that the tables of flows of all points that are done have in common.
     pub(crate) fn flow_columns(&self) -> FlowColumns {
         FlowColumns::new(&self.manifest, self.done().flat_map(|point| point.flow_counters.iter().cloned()))
     }
-    /// The ports of all points that are done.
+    /// Returns the ports of all points that are done.
     pub fn ports(&self) -> Reader {
         self.read(&PORTS, |point| &point.port_counters)
     }
-    /// The time series of all points that are done; no rows unless the scenario asks for them.
+    /// Returns the time series of all points that are done; without rows unless the scenario
+    /// records them.
     pub fn samples(&self) -> Reader {
         self.read(&SAMPLES, |_| &[])
     }
-    /// The tables of agents of all points that are done; no rows unless the scenario asks for them.
+    /// Returns the tables of agents of all points that are done; without rows unless the scenario
+    /// records them.
     pub fn agents(&self) -> Reader {
         self.read(&AGENTS, |_| &[])
     }
-    /// The packet traces of all points that are done; no rows unless the scenario asks for them.
+    /// Returns the packet traces of all points that are done; without rows unless the scenario
+    /// records them.
     pub fn packets(&self) -> Reader {
         self.read(&PACKETS, |_| &[])
     }
 
-    /// `counted` tells what the entries of a point's system count in a row of `table`.
+    /// Returns a reader of `table`. `counted` returns the counters that a point has in a row of the
+    /// table.
     fn read<R>(&self, table: &Table<R>, counted: fn(&PointManifest) -> &[CounterColumn]) -> Reader {
         let columns = KeyColumns::new(&self.manifest);
         let own = table.fields();
@@ -171,7 +177,7 @@ impl Results {
                 counters.push(counter.clone());
             }
         }
-        // Null at points of systems that do not count.
+        // Null at points of systems that do not have the counter.
         let more = counters.iter().map(|counter| counter.field(true));
         let fields = columns.fields().into_iter().chain(own.iter().cloned()).chain(more).collect();
         let file =
@@ -181,7 +187,7 @@ impl Results {
         Reader { schema: schema(fields, table.about), own, counters, columns, flows, files, compared, at: 0, current: None }
     }
 
-    /// One row per point, the interrupted ones included.
+    /// Returns a table with one row per point, including interrupted points.
     pub fn points(&self) -> RecordBatch {
         let p = &self.points;
         let metric = |name: &'static str| p.iter().map(move |point| point.metric(name).unwrap_or(0.0) as u64);
@@ -209,13 +215,14 @@ impl Results {
         self.keyed(&keys, POINTS, own, "one row per point of the run")
     }
 
-    /// The metrics of the run: all but those of waiting flows where no flow waits.
+    /// Returns the metrics of the run: all metrics, except for optional metrics without a value at
+    /// any point.
     fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
         let waits = |metric: &Metric| self.done().any(|point| point.metric(metric.name).is_some());
         METRICS.iter().filter(move |metric| !metric.optional || waits(metric))
     }
 
-    /// The metrics of a point, by workload, where `None` is all flows.
+    /// Returns the metrics of a point by workload; `None` means all flows.
     fn values(&self, point: &PointManifest, of: Of<'_>) -> Result<Vec<(Option<String>, Values)>> {
         let known: Vec<&'static Metric> = self.metrics().collect();
         if let Of::Where(filter) = of {
@@ -234,7 +241,8 @@ impl Results {
         Ok(found)
     }
 
-    /// One row per point that is done and metric. `machine`: with those that depend on the machine.
+    /// Returns a table with one row per metric of each point that is done. With `machine`, includes
+    /// metrics that depend on the machine.
     pub fn per_seed(&self, machine: bool, of: Of<'_>) -> Result<RecordBatch> {
         let mut rows = Vec::new();
         for point in self.done() {
@@ -257,7 +265,7 @@ impl Results {
         Ok(self.keyed_by(&keys, &notes, own, "one row per point and metric"))
     }
 
-    /// A table with the keys of its rows' points in front.
+    /// Returns a table whose first columns are the keys of the rows' points.
     pub(crate) fn keyed(&self, keys: &[&PointKey], notes: &[Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
         self.keyed_by(keys, &notes.iter().collect::<Vec<_>>(), own, about)
     }
@@ -274,7 +282,8 @@ impl Results {
         RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes")
     }
 
-    /// The points that differ by their seeds alone, under the key of the first of them, in the order of the plan.
+    /// Groups the points that differ only in their seeds, with the key of the first point of each
+    /// group, in the order of the plan.
     pub fn over_seeds(&self) -> Vec<(&PointKey, Vec<&PointManifest>)> {
         let mut groups: Vec<(&PointKey, Vec<&PointManifest>)> = Vec::new();
         for point in self.done() {
@@ -287,7 +296,8 @@ impl Results {
         groups
     }
 
-    /// The mean of every metric over the seeds of each system and value of the swept keys, in the order of the plan.
+    /// Returns the mean of every metric over seeds, for each system and value of the swept keys, in
+    /// the order of the plan.
     pub fn summary_rows(&self, of: Of<'_>) -> Result<Vec<SummaryRow>> {
         let keys = &self.manifest.sweep_keys;
         let mut rows = Vec::new();
@@ -312,7 +322,7 @@ impl Results {
         Ok(rows)
     }
 
-    /// [`Results::summary_rows`] as a table.
+    /// Returns [`Results::summary_rows`] as a table.
     pub fn summary(&self, of: Of<'_>) -> Result<RecordBatch> {
         let rows = self.summary_rows(of)?;
         let columns = KeyColumns::new(&self.manifest);
@@ -341,23 +351,24 @@ impl Results {
     }
 }
 
-/// A table as the manifest of a point lists it.
+/// Finds a table in the list of files of a point's manifest.
 fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
     let name = file_name(table);
     point.files.iter().find(|file| file.name == name)
 }
 
-/// A table of all points, read file by file, so that it never is in memory as a whole.
+/// A reader of a table of all points. It reads file by file, so that the whole table is never in
+/// memory.
 pub struct Reader {
     schema: SchemaRef,
     /// The columns that every system has.
     own: Vec<Field>,
-    /// What the entries of some systems count.
+    /// The counters of the entries of all systems.
     counters: Vec<CounterColumn>,
     columns: KeyColumns,
-    /// Of the tables of flows, which have their keys in the files.
+    /// Only for the table of flows, whose files contain the key columns.
     flows: Option<FlowColumns>,
-    /// The points that have the table, each with its folder.
+    /// The points that have the table, each with its folder and its file.
     files: Vec<(PointKey, PathBuf, Written)>,
     compared: Compared,
     at: usize,
@@ -375,7 +386,7 @@ impl Reader {
         }
         let found = batch.schema();
         let (own, counts) = found.fields().split_at(self.own.len().min(found.fields().len()));
-        // Descriptions may be older or newer than this program's.
+        // Descriptions of columns may differ between versions.
         let same = |field: &Arc<Field>, own: &Field| field.name() == own.name() && field.data_type() == own.data_type();
         let counter =
             |field: &Arc<Field>| self.counters.iter().any(|c| c.name == *field.name()) && *field.data_type() == DataType::UInt64;
@@ -586,9 +597,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn counters_of_a_system_are_columns_that_others_have_not() {
+    fn counters_of_a_system_are_columns_that_are_null_for_others() {
         let counter = |name, about| Counter { name, unit: "packets", about };
-        let [grants, resent] = [counter("grants", "grants sent"), counter("resent", "packets sent again")];
+        let [grants, resent] = [counter("grants", "grants sent"), counter("resent", "packets retransmitted")];
         let counts = |n: u64, flow_counters: Vec<NamedCounter>, each: &[u64]| {
             let mut out = outcome(n as u32);
             out.flows.iter_mut().for_each(|flow| flow.counts = each.iter().map(|x| x + u64::from(flow.flow_id)).collect());
@@ -685,7 +696,7 @@ pub(crate) mod tests {
         for error in found {
             assert!(error.ends_with("A-none-1/flows.parquet` is damaged: its content is not what was written"), "{error}");
         }
-        // Only what is read is compared.
+        // Only files that are read are compared.
         assert!(fresh().ports().all(|batch| batch.is_ok()) && fresh().file(one, "samples").unwrap().is_none());
         flip(&file);
         for name in ["points.parquet", "summary.parquet", "B-none-1/ports.parquet"] {
@@ -694,7 +705,7 @@ pub(crate) mod tests {
             assert!(fresh().whole().unwrap_err().to_string().contains(name));
             flip(&dir.path().join(name));
         }
-        // A manifest of the same point that the run did not write.
+        // A manifest of the same point that was not written by the run.
         let own = dir.path().join("A-none-1").join(manifest::FILE);
         manifest::write(&own, &PointManifest { wall_s: 9.0, ..one.clone() }).unwrap();
         assert!(Results::open(dir.path()).unwrap_err().to_string().ends_with("it is not the manifest that the run wrote"));

@@ -1,7 +1,8 @@
-//! Run folders, written: one folder per run, in it one per point, everything at once or not at all.
+//! Writes run folders: one folder per run with one folder per point. Every file is written
+//! atomically.
 //!
-//! A point's manifest is written last, so that a point with a manifest is whole. The run's own files are derived from the points'
-//! manifests and can be made again at any time.
+//! A point's manifest is written last, so a point with a manifest is complete. The files of the run
+//! itself are derived from the manifests of the points and can be written again at any time.
 
 use crate::arrow;
 use crate::error::{Error, Result};
@@ -17,22 +18,23 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is in the folder of a point.
+/// The content of the folder of a point.
 #[derive(Debug)]
 pub enum Found {
     /// No result: the point was not run, or was interrupted.
     Nothing,
-    /// The whole result of this program with this configuration, with the hash of its manifest.
+    /// The complete result of this version with this configuration, with the hash of its manifest.
     Finished(String),
-    /// Files that are cut, changed or gone.
+    /// Files that are cut off, changed or missing.
     Damaged(Error),
-    /// A result of another program or configuration; the end of a sentence says which.
+    /// A result of another version or configuration. The text completes a sentence that says which.
     Other(&'static str),
 }
 
 const OTHER_VERSION: &str = "which was run by another version of flowloom";
 
-/// A run folder that this process alone writes to. The system frees it when the process ends, however it ends.
+/// A run folder that is locked for this process. The operating system releases the lock when the
+/// process ends, even after a crash.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
@@ -40,8 +42,8 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Takes a folder, making it where it is missing. Fails if another run has it, if it holds
-    /// anything but a run, or if it belongs to the results of another run.
+    /// Locks a folder, and creates it if it is missing. Fails if another run uses the folder, if it
+    /// holds anything other than a run, or if it belongs to the results of another run.
     pub fn take(path: &Path) -> Result<RunDir> {
         protect::may_write(path)?;
         if is_occupied(path)? {
@@ -56,11 +58,11 @@ impl RunDir {
             Err(fs::TryLockError::Error(e)) => Err(Error::io("lock", &lock_path, e)),
         }
     }
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// What is in the folder of a point of this run.
+    /// Returns the content of the folder of a point of this run.
     pub fn find(&self, key: &PointKey, config_hash: &str) -> Result<Found> {
         let dir = self.path.join(&key.id);
         let path = dir.join(manifest::FILE);
@@ -87,7 +89,8 @@ impl RunDir {
             Err(e) => Err(e),
         }
     }
-    /// The points in this folder that are not among `keys`: their folders, and whether they are results.
+    /// Returns the points in this folder that are not among `keys`: their folders, and whether they
+    /// are done.
     pub fn others(&self, keys: &[PointKey]) -> Result<Vec<(String, bool)>> {
         let known: BTreeSet<&str> = keys.iter().map(|key| key.id.as_str()).collect();
         let entries = fs::read_dir(&self.path).map_err(|e| Error::io("read", &self.path, e))?;
@@ -96,7 +99,7 @@ impl RunDir {
             let name = entry.map_err(|e| Error::io("read", &self.path, e))?.file_name();
             let Some(name) = name.to_str().filter(|name| !known.contains(name)) else { continue };
             match manifest::read::<PointManifest>(&self.path.join(name).join(manifest::FILE)) {
-                // A folder of another name was put there by somebody else.
+                // A folder whose name differs from the point's id was not written by a run.
                 Ok(Some(point)) if point.key.id == name => found.push((name.to_owned(), point.state == State::Done)),
                 Err(Error::Version { .. }) if FLOWS.file(&self.path.join(name)).exists() => found.push((name.to_owned(), true)),
                 _ => {}
@@ -105,17 +108,18 @@ impl RunDir {
         found.sort();
         Ok(found)
     }
-    /// Removes a point's files, and its folder unless something else is in it.
+    /// Removes a point's files, and its folder unless it holds other files.
     pub fn remove_point(&self, id: &str) -> Result<()> {
         let dir = self.path.join(id);
-        // The manifest first: without it nothing counts.
+        // The manifest is removed first: without it the tables are ignored.
         remove(&dir.join(manifest::FILE))?;
         POINT_TABLES.iter().try_for_each(|table| remove(&dir.join(file_name(table))))?;
         let _ = fs::remove_dir(&dir);
         Ok(())
     }
-    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by index, `columns` what all tables of flows of
-    /// the run have alike. A point that was interrupted has no tables, since nothing is read of it.
+    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by
+    /// index, and `columns` are the columns that all tables of flows of the run have in common. An
+    /// interrupted point has no tables, because its data is never used.
     pub fn write_point(
         &self,
         key: &PointKey,
@@ -145,12 +149,12 @@ impl RunDir {
         written.manifest_hash = manifest::write(&dir.join(manifest::FILE), &written)?;
         Ok(written)
     }
-    /// Writes the run's manifest. Before the first point it tells what the run will hold.
+    /// Writes the run's manifest. Before the first point, it lists the points that the run will have.
     pub fn write_manifest(&self, run: &RunManifest) -> Result<()> {
         manifest::write(&self.path.join(manifest::FILE), run).map(drop)
     }
-    /// Ends a run: writes the tables over its points, and then its manifest, with the hashes of all
-    /// that counts.
+    /// Ends a run: writes the tables over its points, and then its manifest with the hashes of
+    /// these tables and of the points' manifests.
     pub fn finish(&self, mut results: Results) -> Result<Results> {
         self.align(&mut results)?;
         let mut files = Vec::new();
@@ -165,8 +169,9 @@ impl RunDir {
 }
 
 impl RunDir {
-    /// Rewrites the flows of points that were kept from before there was another system, so that all tables of flows have one schema. Until all
-    /// points are done, a table may have the counters of systems that are still to run.
+    /// Rewrites the flows of points that were kept from a run with other systems, so that all
+    /// tables of flows have one schema. Until all points are done, a table may have the counters of
+    /// systems that have not run yet.
     fn align(&self, results: &mut Results) -> Result<()> {
         let columns = results.flow_columns();
         let schema = columns.schema();
@@ -209,7 +214,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether there is something in `path` that is no run's.
+/// Returns whether `path` holds something that does not belong to a run.
 fn is_occupied(path: &Path) -> Result<bool> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -222,7 +227,7 @@ fn is_occupied(path: &Path) -> Result<bool> {
         others |= name != LOCK;
     }
     let own = |name: &str| path.join(name).is_file();
-    // A manifest that cannot be read is that of a run if the run's lock is there.
+    // A manifest that cannot be read belongs to a run if the run's lock file is there.
     Ok(others && matches!(protect::kind(path), Kind::Other) && !(own(LOCK) && own(manifest::FILE)))
 }
 
@@ -254,7 +259,7 @@ mod tests {
         assert_eq!(names, ["thesis.tex"]);
         let file = dir.path().join("thesis.tex");
         assert!(matches!(RunDir::take(&file), Err(Error::Io { .. })));
-        // The manifest of something else.
+        // A `manifest.json` of another program.
         fs::write(dir.path().join(manifest::FILE), "{\"name\": \"web\"}").unwrap();
         assert!(matches!(RunDir::take(dir.path()), Err(Error::Occupied { .. })));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -285,7 +290,7 @@ mod tests {
         manifest::write(&path, &PointManifest { schema_version: 0, ..written }).unwrap();
         assert!(found(&mine, "c1").contains("another version"));
         for (text, why) in
-            [("", "is empty"), ("{\n\"id\":", "cut off at line 2"), ("[1 2]", "not JSON"), ("{\"a\": 1}", "not that of a manifest")]
+            [("", "is empty"), ("{\n\"id\":", "cut off at line 2"), ("[1 2]", "not JSON"), ("{\"a\": 1}", "not a manifest")]
         {
             fs::write(&path, text).unwrap();
             assert!(found(&mine, "c1").contains(why), "{text}: {}", found(&mine, "c1"));
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_run_again_leaves_nothing_of_the_former() {
+    fn a_rerun_point_leaves_no_file_of_the_former_run() {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::take(dir.path()).unwrap();
         let sample = sim::outcome::SampleRow { time_ps: 1, entity: 0, metric: "flow.cwnd_bytes", value: 1.0 };

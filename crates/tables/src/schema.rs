@@ -1,5 +1,6 @@
-//! Every column of every table, once: name, unit, meaning, and where its value comes from. The type and whether it may be null
-//! follow from the accessor, so that no table can differ from its description.
+//! The definition of every column of every table: its name, its unit, its description and how its
+//! value is read. The type, and whether the column may be null, follow from the accessor, so that
+//! no table can differ from its description.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
@@ -8,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-/// 7: packet traces hold the priority class.
+/// Version of the layout of run folders. It is raised when a reader of the previous version would
+/// misread a folder. 7: packet traces hold the priority class.
 pub const SCHEMA_VERSION: u32 = 7;
 
-/// Version of the layout of tables, which is in the metadata of each.
+/// Version of the layout of tables. Each table has it in its metadata.
 const TABLES_VERSION: u32 = 6;
 
 /// The tables of a point, by name.
@@ -21,36 +22,37 @@ pub const POINT_TABLES: [&str; 5] = [FLOWS.name, PORTS.name, SAMPLES.name, AGENT
 /// The tables over all points of a run, by name.
 pub const RUN_TABLES: [&str; 2] = ["points", "summary"];
 
-/// The name of a table's file.
+/// Returns the name of a table's file.
 pub fn file_name(table: &str) -> String {
     format!("{table}.parquet")
 }
 
 /// A table: columns over rows of one type.
 pub struct Table<R: 'static> {
-    /// Its name, and that of its file without the ending.
+    /// The name of the table, and of its file without the suffix.
     pub name: &'static str,
-    /// What a row is.
+    /// A description that says what a row is.
     pub about: &'static str,
-    /// Its columns in order.
+    /// The columns in order.
     pub columns: &'static [Column<R>],
-    /// What the entries of the system counted of a row: columns behind the others, which differ between systems.
+    /// Returns the counters of the system's entries for a row. They are columns after the others
+    /// and differ between systems.
     pub counts: fn(&R) -> &[u64],
 }
 
-/// A column of what an entry of the system counts.
+/// The column of a counter of one of the system's entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterColumn {
-    /// Its name, behind that of the entry: `homa.grants`.
+    /// The name of the entry and the name of the counter: `homa.grants`.
     pub name: String,
-    /// Its unit, or empty.
+    /// The unit, or empty.
     pub unit: String,
-    /// What is counted.
+    /// A description of what is counted.
     pub about: String,
 }
 
 impl CounterColumn {
-    /// The columns of counters.
+    /// Returns the columns of counters.
     pub fn all(counters: &[NamedCounter]) -> Vec<CounterColumn> {
         let column = |c: &NamedCounter| CounterColumn {
             name: c.column(),
@@ -59,7 +61,7 @@ impl CounterColumn {
         };
         counters.iter().map(column).collect()
     }
-    /// As a field.
+    /// Returns the Arrow field of the column.
     pub fn field(&self, nullable: bool) -> Field {
         field(&self.name, DataType::UInt64, nullable, &self.unit, &self.about)
     }
@@ -67,46 +69,46 @@ impl CounterColumn {
 
 /// A column.
 pub struct Column<R> {
-    /// Its name, which ends in its unit.
+    /// The name, which ends in the unit.
     pub name: &'static str,
-    /// Its unit, or empty.
+    /// The unit, or empty.
     pub unit: &'static str,
-    /// What it says.
+    /// The description.
     pub about: fn() -> String,
-    /// Its value in a row, which also decides its type.
+    /// How the value is read from a row. This also decides the type.
     pub get: Get<R>,
 }
 
 /// How a column is read from a row.
 pub enum Get<R> {
-    /// 8 bits.
+    /// An unsigned integer of 8 bits.
     U8(fn(&R) -> u8),
-    /// 32 bits.
+    /// An unsigned integer of 32 bits.
     U32(fn(&R) -> u32),
-    /// 64 bits.
+    /// An unsigned integer of 64 bits.
     U64(fn(&R) -> u64),
-    /// 64 bits or null.
+    /// An unsigned integer of 64 bits, or null.
     OptU64(fn(&R) -> Option<u64>),
-    /// A time. Signed in the file, so that differences of columns never wrap.
+    /// A time in picoseconds. It is signed in the file, so that differences of columns never wrap.
     Ps(fn(&R) -> u64),
-    /// A time or null.
+    /// A time in picoseconds, or null.
     OptPs(fn(&R) -> Option<u64>),
-    /// A number.
+    /// A floating-point number.
     F64(fn(&R) -> f64),
-    /// A number or null.
+    /// A floating-point number, or null.
     OptF64(fn(&R) -> Option<f64>),
-    /// Yes or no.
+    /// A boolean.
     Bool(fn(&R) -> bool),
-    /// Yes, no or null.
+    /// A boolean, or null.
     OptBool(fn(&R) -> Option<bool>),
-    /// A word out of few.
+    /// One of a few words.
     Word(fn(&R) -> &str),
-    /// A word of the list that stands beside the rows, by index.
+    /// An index into the list of words that is given with the rows.
     Listed(fn(&R) -> usize),
 }
 
 impl<R> Column<R> {
-    /// Its type in Arrow, and whether it may be null.
+    /// Returns the Arrow type of the column and whether it may be null.
     pub fn data_type(&self) -> (DataType, bool) {
         match self.get {
             Get::U8(_) => (DataType::UInt8, false),
@@ -125,11 +127,12 @@ impl<R> Column<R> {
 }
 
 impl<R> Table<R> {
-    /// Its file in a point's folder.
+    /// Returns the path of the table's file in a point's folder.
     pub fn file(&self, dir: &Path) -> PathBuf {
         dir.join(file_name(self.name))
     }
-    /// The fields of the columns that every system has, with descriptions and units as metadata.
+    /// Returns the fields of the columns that every system has, with descriptions and units as
+    /// metadata.
     pub fn fields(&self) -> Vec<Field> {
         let own = |column: &Column<R>| {
             let (ty, nullable) = column.data_type();
@@ -137,7 +140,7 @@ impl<R> Table<R> {
         };
         self.columns.iter().map(own).collect()
     }
-    /// The schema of the table of a system that counts `counters`.
+    /// Returns the schema of the table for a system with these counters.
     pub fn schema(&self, counters: &[CounterColumn]) -> SchemaRef {
         let mut fields = self.fields();
         fields.extend(counters.iter().map(|counter| counter.field(false)));
@@ -145,12 +148,12 @@ impl<R> Table<R> {
     }
 }
 
-/// The type of columns with few different words.
+/// Returns the Arrow type of columns with few different words.
 pub fn words() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A field with its description and unit as metadata.
+/// Returns a field with its description and unit as metadata.
 pub fn field(name: &str, ty: DataType, nullable: bool, unit: &str, about: &str) -> Field {
     let mut metadata = BTreeMap::from([("description".to_owned(), about.to_owned())]);
     if !unit.is_empty() {
@@ -159,7 +162,7 @@ pub fn field(name: &str, ty: DataType, nullable: bool, unit: &str, about: &str) 
     Field::new(name, ty, nullable).with_metadata(metadata.into_iter().collect())
 }
 
-/// A schema with its description and the version of the layout of tables as metadata.
+/// Returns a schema with its description and the version of the layout of tables as metadata.
 pub fn schema(fields: Vec<Field>, about: &str) -> SchemaRef {
     let version = ("flowloom.schema_version".to_owned(), TABLES_VERSION.to_string());
     let metadata = [("description".to_owned(), about.to_owned()), version];
@@ -182,66 +185,66 @@ macro_rules! table {
 table! {
     /// The flows of a point.
     FLOWS: FlowRow = "flows", "one row per flow, finished or not, in the order of their starts", |r| &r.counts;
-    flow_id [""] "the flow's number: its place among the flows drawn before the run, the same for all systems" => U32(|r| r.flow_id);
-    group_id [""] "number shared by flows that belong together (an incast, a job); null: none" => OptU64(|r| r.group_id);
-    workload [""] "the flow's workload, by its name in the scenario" => Listed(|r| usize::from(r.workload));
-    measured [""] "whether the flow counts in metrics: not if it was under way at a start in the steady state, keeps up the load behind the flows that count, or starts outside the measurement window" => Bool(|r| r.measured);
-    src [""] "sending host, counted among hosts" => U32(|r| r.src);
-    dst [""] "receiving host, counted among hosts" => U32(|r| r.dst);
+    flow_id [""] "the flow's number: its index among the flows drawn before the run, which are the same for all systems" => U32(|r| r.flow_id);
+    group_id [""] "number of the flow's group, such as an incast or a job; null: the flow is in no group" => OptU64(|r| r.group_id);
+    workload [""] "name of the flow's workload in the scenario" => Listed(|r| usize::from(r.workload));
+    measured [""] "whether the flow counts in metrics; it does not if it was already open at a start in the steady state, if it only keeps up the load after the last flow that counts, or if it starts outside the measurement window" => Bool(|r| r.measured);
+    src [""] "number of the sending host among the hosts, from 0" => U32(|r| r.src);
+    dst [""] "number of the receiving host among the hosts, from 0" => U32(|r| r.dst);
     size_bytes ["bytes"] "application bytes" => U64(|r| r.size_bytes);
     size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of the flow's data, headers included" => U64(|r| r.size_wire_bytes);
-    start_ps ["ps"] "when the application opened the flow, from the start of the run; null: never, since a flow that it waits for did not end" => OptPs(|r| r.start_ps);
-    first_tx_ps ["ps"] "when the first data packet was handed to the NIC; null: none was" => OptPs(|r| r.first_tx_ps);
-    finish_ps ["ps"] "when the last payload byte reached the receiver; null: unfinished" => OptPs(|r| r.finish_ps);
+    start_ps ["ps"] "when the application opened the flow, from the start of the run; null: never, because a flow that it waits for did not end" => OptPs(|r| r.start_ps);
+    first_tx_ps ["ps"] "when the first data packet was handed to the NIC, from the start of the run; null: no data packet was sent" => OptPs(|r| r.first_tx_ps);
+    finish_ps ["ps"] "when the last payload byte reached the receiver, from the start of the run; null: unfinished" => OptPs(|r| r.finish_ps);
     fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" => OptPs(FlowRow::fct_ps);
-    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on one shortest path, over one NIC, without handshake or pacing" => Ps(|r| r.ideal_fct_ps);
+    ideal_fct_ps ["ps"] "completion time that the flow would have alone in the network: its packets are stored and forwarded at line rate on one shortest path, over one NIC, without handshake or pacing" => Ps(|r| r.ideal_fct_ps);
     bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" => U64(|r| r.bottleneck_bps);
     slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" => OptF64(FlowRow::slowdown);
-    expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" => OptF64(FlowRow::expansion_ratio);
+    expansion_ratio [""] "fct_ps over the transmission time of size_wire_bytes at bottleneck_bps (MERP, Eq. 2); null: unfinished" => OptF64(FlowRow::expansion_ratio);
     goodput_bps ["bps"] "size_bytes over fct_ps; null: unfinished" => OptF64(FlowRow::goodput_bps);
-    deadline_ps ["ps"] "when the flow should have finished, from the start of the run; null: no deadline" => OptPs(|r| r.deadline_ps);
+    deadline_ps ["ps"] "deadline of the flow, from the start of the run; null: no deadline" => OptPs(|r| r.deadline_ps);
     deadline_met [""] "whether the flow finished by its deadline; null: no deadline" => OptBool(FlowRow::deadline_met);
-    terminated [""] "whether the sender gave the flow up before the last byte arrived (early termination)" => Bool(|r| r.terminated);
-    hops [""] "links on the flow's shortest path" => U8(|r| r.hops);
+    terminated [""] "whether the sender gave up the flow before the last byte arrived (early termination)" => Bool(|r| r.terminated);
+    hops [""] "number of links on the flow's shortest path" => U8(|r| r.hops);
     tx_packets ["packets"] "data packets that the sender handed to its NIC, retransmissions included; ACKs and other control packets are not counted" => U64(|r| r.tx_packets);
-    retx_packets ["packets"] "data packets among them with bytes that had been sent before" => U64(|r| r.retx_packets);
+    retx_packets ["packets"] "data packets that the sender handed to its NIC with bytes that it had sent before" => U64(|r| r.retx_packets);
     drops ["packets"] "data packets of the flow that queues dropped; ACKs and other control packets are not counted" => U64(|r| r.drops);
-    lost_link ["packets"] "packets of the flow, data and control in both directions, lost on links, to failures or at random, or for want of a path" => U64(|r| r.lost_link);
-    marks ["packets"] "packets of the flow, data and control in both directions, that arrived marked" => U64(|r| r.marks);
+    lost_link ["packets"] "packets of the flow, data and control in both directions, that were lost on links (to failures or at random) or because there was no path" => U64(|r| r.lost_link);
+    marks ["packets"] "packets of the flow, data and control in both directions, that arrived with an ECN mark" => U64(|r| r.marks);
     timeouts [""] "retransmission timeouts" => U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmissions" => U32(|r| r.fast_retransmits);
     reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" => U64(|r| r.reordered);
     out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" => U64(|r| r.out_of_order);
-    gaps [""] "how often such a packet came while none was waiting for missing bytes: a gap opened" => U64(|r| r.gaps);
-    mean_gap_packets ["packets"] "out-of-order window: packets from the first one missing to the one that opened the gap, mean over gaps; null: no gaps" => OptF64(FlowRow::mean_gap_packets);
-    first_gap_packets ["packets"] "the same of the first gap alone; 0: no gaps" => U64(|r| r.first_gap_packets);
+    gaps [""] "gaps in the byte stream at the receiver: how often an out-of-order packet arrived while no other was waiting for missing bytes" => U64(|r| r.gaps);
+    mean_gap_packets ["packets"] "out-of-order window: number of packets from the first missing packet to the packet that opened the gap, mean over gaps; null: no gaps" => OptF64(FlowRow::mean_gap_packets);
+    first_gap_packets ["packets"] "out-of-order window of the first gap; 0: no gaps" => U64(|r| r.first_gap_packets);
     window_delivered_bytes ["bytes"] "payload that reached the receiver in the measurement window, each byte once; null: the run ended before the window began" => OptU64(|r| r.window_delivered_bytes);
 }
 
 table! {
     /// The egress ports of a point.
     PORTS: PortRow = "ports", "one row per egress port, host NICs included", |r| &r.counts;
-    port_id [""] "the port's number: that of its directed link in the network" => U32(|r| r.port_id);
-    node [""] "the node that sends through the port" => U32(|r| r.node);
-    peer [""] "the node at the far end" => U32(|r| r.peer);
-    tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" => U8(|r| r.tier);
-    name [""] "names of both nodes: tor0->root" => Word(|r| &r.name);
+    port_id [""] "the port's number, which is the number of its directed link in the network" => U32(|r| r.port_id);
+    node [""] "number of the node that sends through the port" => U32(|r| r.node);
+    peer [""] "number of the node at the other end of the link" => U32(|r| r.peer);
+    tier [""] "tier of the node: 0 for hosts, 1 for ToR switches, and so on" => U8(|r| r.tier);
+    name [""] "names of both nodes, such as tor0->root" => Word(|r| &r.name);
     rate_bps ["bps"] "line rate" => U64(|r| r.rate_bps);
-    limit_bytes ["bytes"] "most bytes that may wait, in full packets where the limit counts packets; null: no limit" => OptU64(|r| r.limit_bytes);
-    mark_bytes ["bytes"] "waiting bytes above which the queue marks every packet that can be marked; null: it never marks" => OptU64(|r| r.mark_bytes);
+    limit_bytes ["bytes"] "limit of the queue; a limit in packets is converted with full packets; null: no limit" => OptU64(|r| r.limit_bytes);
+    mark_bytes ["bytes"] "queue length above which the queue marks every packet that can be marked; null: the queue never marks" => OptU64(|r| r.mark_bytes);
     tx_packets ["packets"] "packets transmitted, data and control" => U64(|r| r.tx_packets);
     tx_bytes ["bytes"] "bytes transmitted" => U64(|r| r.tx_bytes);
     drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" => U64(|r| r.drops);
     data_drops ["packets"] "data packets dropped by the queue" => U64(|r| r.data_drops);
     credit_drops ["packets"] "credits dropped by the queue, which is how ExpressPass and its relatives share a link" => U64(|r| r.credit_drops);
-    trimmed_drops ["packets"] "headers dropped by the queue of packets that a port had trimmed" => U64(|r| r.trimmed_drops);
+    trimmed_drops ["packets"] "trimmed packets (headers without payload) dropped by the queue" => U64(|r| r.trimmed_drops);
     control_drops ["packets"] "ACKs and other control packets dropped by the queue" => U64(|r| r.control_drops);
     drop_bytes ["bytes"] "bytes of the packets dropped by the queue" => U64(|r| r.drop_bytes);
-    lost_link ["packets"] "packets lost on the link: at random, or waiting, in transmission or on the wire when the link went down, or sent while it was down" => U64(|r| r.lost_link);
+    lost_link ["packets"] "packets lost on the link: at random; because they were queued, in transmission or on the wire when the link went down; or because they were sent while it was down" => U64(|r| r.lost_link);
     down_ps ["ps"] "time that the link was down" => Ps(|r| r.down_ps);
     marks ["packets"] "packets marked by the queue" => U64(|r| r.marks);
     busy_ps ["ps"] "time spent transmitting" => Ps(|r| r.busy_ps);
-    max_queue_bytes ["bytes"] "longest queue; the packet in transmission is not counted" => U64(|r| r.max_queue_bytes);
+    max_queue_bytes ["bytes"] "largest queue length; the packet in transmission is not counted" => U64(|r| r.max_queue_bytes);
     mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" => F64(|r| r.mean_queue_bytes);
     window_busy_ps ["ps"] "time spent transmitting in the measurement window; null: the run ended before the window began" => OptPs(|r| r.window_busy_ps);
     window_mean_queue_bytes ["bytes"] "length of the queue, averaged over the measurement window" => OptF64(|r| r.window_mean_queue_bytes);
@@ -252,23 +255,23 @@ table! {
     SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario", |_| &[];
     time_ps ["ps"] "time of the sample, from the start of the run" => Ps(|r| r.time_ps);
     entity [""] "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)" => U32(|r| r.entity);
-    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where there is a value" => Word(|r| r.metric);
-    value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" => F64(|r| r.value);
+    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where a value exists" => Word(|r| r.metric);
+    value [""] "the value, in the unit that ends the metric's name; utilisation is a fraction of the line rate" => F64(|r| r.value);
 }
 
 table! {
     /// The tables of the agents of a point.
-    AGENTS: AgentRow = "agents", "what agents of ports know of each flow, one row per value; only with agents = true in [sample]", |_| &[];
+    AGENTS: AgentRow = "agents", "state that agents at ports keep for each flow, one row per value; only with agents = true in [sample]", |_| &[];
     time_ps ["ps"] "time of the sample, from the start of the run" => Ps(|r| r.time_ps);
     port_id [""] "the port" => U32(|r| r.port_id);
     flow_id [""] "the flow" => U32(|r| r.flow_id);
     column [""] shown_by_agents() => Word(|r| r.column);
-    value [""] "the value, in the unit that the column's name ends in; paused: 1 or 0" => F64(|r| r.value);
+    value [""] "the value, in the unit that ends the name in `column`; paused: 1 or 0" => F64(|r| r.value);
 }
 
-/// The values that agents show of each flow, by agent.
+/// Describes the values that agents keep for each flow, by agent.
 fn shown_by_agents() -> String {
-    let value = |(name, remark): &(&str, &str)| if remark.is_empty() { (*name).to_owned() } else { format!("{name} ({remark})") };
+    let value = |(name, note): &(&str, &str)| if note.is_empty() { (*name).to_owned() } else { format!("{name} ({note})") };
     let values = |shows: &[(&str, &str)]| shows.iter().map(value).collect::<Vec<_>>().join(", ");
     let agents = fabric::agent::ENTRIES.iter().filter(|agent| !agent.meta.shows.is_empty());
     agents.map(|agent| format!("{}: {}", agent.name, values(agent.meta.shows))).collect::<Vec<_>>().join("; ")
@@ -277,33 +280,33 @@ fn shown_by_agents() -> String {
 table! {
     /// The packet trace of a point.
     PACKETS: PacketRow = "packets", "packet trace, one row per packet and port; only with packets = true in [sample]", |_| &[];
-    time_ps ["ps"] "start of transmission; of a dropped packet: when it was dropped" => Ps(|r| r.time_ps);
-    end_ps ["ps"] "end of transmission; of a dropped packet: when it was dropped" => Ps(|r| r.end_ps);
+    time_ps ["ps"] "start of transmission; for a dropped packet, the time of the drop" => Ps(|r| r.time_ps);
+    end_ps ["ps"] "end of transmission; for a dropped packet, the time of the drop" => Ps(|r| r.end_ps);
     port_id [""] "the port" => U32(|r| r.port_id);
-    kind [""] "the kind of packet, as the protocol names it: data, ack" => Word(|r| r.kind);
+    kind [""] "kind of packet in the protocol's terms, such as data or ack" => Word(|r| r.kind);
     flow_id [""] "the flow" => U32(|r| r.flow_id);
-    offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" => U64(|r| r.offset);
+    offset ["bytes"] "offset of the payload in the flow; for an ACK, the cumulative acknowledgement" => U64(|r| r.offset);
     size_bytes ["bytes"] "bytes on the wire" => U32(|r| r.size_bytes);
-    class [""] "the priority class that the packet carries: 0 is the highest, and the class of every packet where nothing sets classes" => U8(|r| r.class);
+    class [""] "priority class of the packet; 0 is the highest, and the class of every packet if nothing sets classes" => U8(|r| r.class);
     dropped [""] "whether the packet was dropped by the queue or lost on the link" => Bool(|r| r.dropped);
 }
 
-/// A column that is not read from rows of the simulator, for the data dictionary.
+/// A column that is computed from points, not read from rows of the simulator.
 pub struct Note {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its type in Arrow.
+    /// The Arrow type.
     pub ty: fn() -> DataType,
-    /// It may be null.
+    /// Whether it may be null.
     pub nullable: bool,
-    /// Its unit, or empty.
+    /// The unit, or empty.
     pub unit: &'static str,
-    /// What it says.
+    /// The description.
     pub about: &'static str,
 }
 
 impl Note {
-    /// As a field.
+    /// Returns the Arrow field of the column.
     pub fn field(&self) -> Field {
         field(self.name, (self.ty)(), self.nullable, self.unit, self.about)
     }
@@ -319,9 +322,9 @@ macro_rules! notes {
 }
 
 notes! {
-    /// What stands before the columns of every table that is read from a run folder; the swept keys follow.
+    /// The first columns of every table that is read from a run folder; the swept keys follow.
     KEYS {
-        point: words(), false, "", "the point: one system at one value of every swept key with one seed; its folder's name";
+        point: words(), false, "", "the point (one system, one value of every swept key, one seed), by the name of its folder";
         system: words(), false, "", "the system's label";
         seed: DataType::UInt64, false, "", "the seed";
     }
@@ -329,21 +332,21 @@ notes! {
 notes! {
     /// The rest of the table of points, after the keys.
     POINTS {
-        state: words(), false, "", "done, or interrupted: stopped from outside, counted in no summary";
-        ideal: DataType::Boolean, false, "", "whether the point is an ideal schedule of the same flows without packets; metrics that count packets are then null";
-        engine: words(), false, "", "what moved the flows: packet, every packet; flow, fluids with max-min fair rates, so that metrics that count packets or queues are null; ideal, an ideal schedule";
-        stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside), deadlock (switches wait for each other for ever)";
-        deadlock: DataType::Utf8, true, "", "ports that pause each other for ever, in a circle, and when that was noticed; null: there were none";
+        state: words(), false, "", "done, or interrupted (stopped from outside, and not part of any summary)";
+        ideal: DataType::Boolean, false, "", "whether the point is an ideal schedule of the same flows, without packets; metrics that count packets are then null";
+        engine: words(), false, "", "how the flows were simulated: packet (packet by packet); flow (as fluids with max-min fair rates, so metrics of packets and queues are null); ideal (by an ideal schedule)";
+        stop_reason: words(), false, "", "why the run ended: finished (all flows have finished), end (the end time of the scenario was reached), stopped (from outside), deadlock (switches pause each other and will never send again)";
+        deadlock: DataType::Utf8, true, "", "the cycle of ports that pause each other and will never send again, and when it was detected; null: no deadlock";
         flows: DataType::UInt64, false, "", "flows of the point that began";
         unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";
-        not_measured: DataType::UInt64, false, "", "flows that count in no metric: under way at a start in the steady state, behind the last that counts, or outside the measurement window";
-        window_from_ps: DataType::Int64, true, "ps", "where the measurement window begins; null: the run ended before it began, or is an ideal schedule";
-        window_until_ps: DataType::Int64, true, "ps", "where the measurement window ends";
+        not_measured: DataType::UInt64, false, "", "flows that count in no metric: already open at a start in the steady state, started after the last flow that counts, or started outside the measurement window";
+        window_from_ps: DataType::Int64, true, "ps", "start of the measurement window; null: the run ended before the window began, or the point is an ideal schedule";
+        window_until_ps: DataType::Int64, true, "ps", "end of the measurement window; null as for window_from_ps";
         events: DataType::UInt64, false, "", "events handled";
         hops: DataType::UInt64, false, "", "packets moved over a link";
-        digest: DataType::Utf8, false, "", "hash of what was counted of every flow and port at the end of the run; equal runs have equal digests";
-        flows_hash: DataType::Utf8, false, "", "hash of the flows drawn before the run; equal for all systems that are compared";
+        digest: DataType::Utf8, false, "", "hash of the counts of all flows and ports at the end of the run; equal runs have equal digests";
+        flows_hash: DataType::Utf8, false, "", "hash of the flows drawn before the run; all systems of a comparison have the same hash";
     }
 }
 notes! {
@@ -351,13 +354,13 @@ notes! {
     PER_SEED {
         metric: words(), false, "", "the metric";
         unit: words(), false, "", "the metric's unit, or empty";
-        value: DataType::Float64, true, "", "the metric's value at the point; null where there is none, as a mean over no flow";
+        value: DataType::Float64, true, "", "the metric's value at the point; null if it has none, such as a mean over no flows";
     }
 }
 notes! {
-    /// The workload of a row, in tables with rows for each.
+    /// The workload of a row, in tables that have rows for each workload.
     WORKLOAD {
-        workload: words(), true, "", "the workload whose flows these are; null: all flows";
+        workload: words(), true, "", "the workload to which the metric is restricted; null: all flows";
     }
 }
 notes! {
@@ -365,53 +368,53 @@ notes! {
     SUMMARY {
         metric: words(), false, "", "the metric";
         unit: words(), false, "", "the metric's unit, or empty";
-        seeds: DataType::UInt32, false, "", "seeds at which the metric has a value";
+        seeds: DataType::UInt32, false, "", "number of seeds at which the metric has a value";
         mean: DataType::Float64, true, "", "mean over these seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
-        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        ci95_high: DataType::Float64, true, "", "upper end of this interval";
     }
 }
 notes! {
     /// The rest of the table by flow size, after `system` and the swept keys.
     BY_SIZE {
-        bin: DataType::UInt32, false, "", "the bin of sizes, from the smallest on; bins have nearly equal counts of flows";
-        min_size_bytes: DataType::UInt64, false, "bytes", "the smallest flow of the bin, over all seeds";
-        median_size_bytes: DataType::UInt64, false, "bytes", "the flow in the middle";
-        max_size_bytes: DataType::UInt64, false, "bytes", "the largest flow";
+        bin: DataType::UInt32, false, "", "number of the size bin, from the smallest sizes; all bins have nearly the same number of flows";
+        min_size_bytes: DataType::UInt64, false, "bytes", "smallest flow of the bin, over all seeds";
+        median_size_bytes: DataType::UInt64, false, "bytes", "median flow size of the bin";
+        max_size_bytes: DataType::UInt64, false, "bytes", "largest flow of the bin";
         quantity: words(), false, "", "slowdown or fct_s";
         unit: words(), false, "", "the quantity's unit, or empty";
         statistic: words(), false, "", "mean, p50, p95 or p99, over the flows of the bin that finished";
-        seeds: DataType::UInt32, false, "", "seeds at which flows of the bin finished";
+        seeds: DataType::UInt32, false, "", "number of seeds at which flows of the bin finished";
         mean: DataType::Float64, true, "", "the statistic, mean over these seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
-        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        ci95_high: DataType::Float64, true, "", "upper end of this interval";
         flows: DataType::UInt64, false, "", "flows of the bin that finished, over all seeds";
-        rests_on: DataType::UInt64, false, "", "flows among these that are no smaller than the quantile; of a mean: all. A quantile that rests on fewer than 10 flows is drawn hollow";
+        rests_on: DataType::UInt64, false, "", "flows whose value is at least the quantile; for a mean, all flows. In figures, a quantile with fewer than 10 of these flows has a hollow marker";
     }
 }
 notes! {
-    /// The rest of the table of time series summed up, after the keys.
+    /// The rest of the table of statistics of time series, after the keys.
     SERIES {
-        metric: words(), false, "", "what was sampled";
+        metric: words(), false, "", "the sampled quantity";
         entity: DataType::UInt32, false, "", "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)";
         samples: DataType::UInt64, false, "", "samples in the measurement window";
-        mean: DataType::Float64, true, "", "their mean, in the unit of the samples";
-        p50: DataType::Float64, true, "", "their median: the value was no larger at half of the samples";
-        p95: DataType::Float64, true, "", "their 95th percentile";
-        p99: DataType::Float64, true, "", "their 99th percentile";
+        mean: DataType::Float64, true, "", "mean of the samples, in their unit";
+        p50: DataType::Float64, true, "", "median of the samples";
+        p95: DataType::Float64, true, "", "95th percentile of the samples";
+        p99: DataType::Float64, true, "", "99th percentile of the samples";
         max: DataType::Float64, true, "", "the largest sample";
     }
 }
 notes! {
     /// The rest of the table of groups of flows, after the keys.
     GROUPS {
-        group_id: DataType::UInt64, false, "", "the number that the flows of the group share";
+        group_id: DataType::UInt64, false, "", "number of the group";
         flows: DataType::UInt64, false, "", "flows of the group that began";
         unfinished: DataType::UInt64, false, "", "flows of the group that began and did not finish";
-        start_ps: DataType::Int64, false, "ps", "the first start of its flows";
-        finish_ps: DataType::Int64, true, "ps", "the last finish of its flows; null: a flow did not finish";
-        fct_ps: DataType::Int64, true, "ps", "completion time of the group, finish_ps - start_ps";
-        goodput_bps: DataType::Float64, true, "bps", "payload of the group over its completion time";
+        start_ps: DataType::Int64, false, "ps", "first start of a flow of the group";
+        finish_ps: DataType::Int64, true, "ps", "last finish of a flow of the group; null: a flow did not finish";
+        fct_ps: DataType::Int64, true, "ps", "completion time of the group, finish_ps - start_ps; null: a flow did not finish";
+        goodput_bps: DataType::Float64, true, "bps", "payload of the group over its completion time; null: a flow did not finish";
     }
 }
 notes! {
@@ -419,20 +422,20 @@ notes! {
     COMPARE {
         system_a: words(), false, "", "a system's label";
         system_b: words(), false, "", "another system's label";
-        seeds: DataType::UInt32, false, "", "pairs of points, one per seed";
-        flows: DataType::UInt64, false, "", "flows that finished in both, over all seeds";
-        only_a: DataType::UInt64, false, "", "flows that finished in system a only";
-        only_b: DataType::UInt64, false, "", "flows that finished in system b only";
+        seeds: DataType::UInt32, false, "", "number of seeds at which flows finished in both systems";
+        flows: DataType::UInt64, false, "", "flows that finished in both systems, over all seeds";
+        only_a: DataType::UInt64, false, "", "flows that finished only in system a";
+        only_b: DataType::UInt64, false, "", "flows that finished only in system b";
         b_faster: DataType::Float64, true, "", "share of the paired flows that finished earlier in b, mean over seeds";
         median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, geometric mean over seeds";
         mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, geometric mean over seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t of the logarithms; null with fewer than 2 seeds";
-        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        ci95_high: DataType::Float64, true, "", "upper end of this interval";
         p99_slowdown_ratio: DataType::Float64, true, "", "99th percentile of the slowdown of the paired flows in b over that in a, geometric mean over seeds";
-        p99_ci95_low: DataType::Float64, true, "", "lower end of its 95 % interval, by bootstrap of seeds and of pairs of flows; null where a seed has fewer than 200 pairs";
-        p99_ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        p99_ci95_low: DataType::Float64, true, "", "lower end of the 95 % interval of p99_slowdown_ratio, by bootstrap of seeds and of pairs of flows; null if a seed has fewer than 200 pairs";
+        p99_ci95_high: DataType::Float64, true, "", "upper end of this interval";
         miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that did not finish by it in system a, mean over seeds; null without deadlines";
-        miss_rate_b: DataType::Float64, true, "", "the same share in system b";
+        miss_rate_b: DataType::Float64, true, "", "share of the flows with a deadline that did not finish by it in system b, mean over seeds; null without deadlines";
     }
 }
 

@@ -1,4 +1,5 @@
-//! Quantiles of time series: how long the queue of a port was most of the time, how fast a flow sent.
+//! Means and quantiles of time series, such as the queue length of a port or the sending rate of a
+//! flow.
 
 use crate::error::{Error, Result};
 use crate::manifest::PointKey;
@@ -18,15 +19,16 @@ struct Row<'a> {
     key: &'a PointKey,
     metric: String,
     entity: u32,
-    /// In rising order.
+    /// The samples in ascending order.
     values: Vec<f64>,
 }
 
-/// The mean and quantiles over time of every series, over the samples in the measurement window of its point.
+/// Returns the mean and the quantiles of every time series, over the samples in the measurement
+/// window of its point.
 pub fn table(results: &Results) -> Result<RecordBatch> {
     let mut rows = Vec::new();
     for point in results.done() {
-        // A point without a window has no samples that count.
+        // Without a window, no samples count.
         let Some(window) = point.counters.window_ps else { continue };
         let Some(path) = results.file(point, SAMPLES.name)? else { continue };
         for ((metric, entity), mut values) in read(&path, window)? {
@@ -48,10 +50,10 @@ pub fn table(results: &Results) -> Result<RecordBatch> {
         number(&|values| quantile(values, 1000)),
     ];
     let keys: Vec<&PointKey> = rows.iter().map(|row| row.key).collect();
-    Ok(results.keyed(&keys, SERIES, own, "time series summed up, one row per point, metric and entity"))
+    Ok(results.keyed(&keys, SERIES, own, "statistics of time series, one row per point, metric and entity"))
 }
 
-/// The samples between two times, by metric and entity.
+/// Reads the samples between two times, by metric and entity.
 fn read(path: &Path, (from, until): (u64, u64)) -> Result<BTreeMap<(String, u32), Vec<f64>>> {
     let mut found: BTreeMap<(String, u32), Vec<f64>> = BTreeMap::new();
     for batch in parquet::read(path, Some(&["time_ps", "entity", "metric", "value"]))? {

@@ -1,4 +1,4 @@
-//! The flows of a run that were slowed down most.
+//! The flows of a point with the largest slowdown.
 
 use crate::error::{Error, Result};
 use crate::manifest::PointManifest;
@@ -7,8 +7,9 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, UInt32Type};
 
 impl Results {
-    /// The `n` flows of a point with the largest slowdown among those that count and finished, as (slowdown, flow id), the slowest first; of equal ones
-    /// those with the smaller id.
+    /// Returns the `n` flows of a point with the largest slowdown, among the flows that count and
+    /// finished, as (slowdown, flow id). The slowest flow comes first; equally slow flows are
+    /// ordered by id.
     pub fn slowest(&self, point: &PointManifest, n: usize) -> Result<Vec<(f64, u32)>> {
         let path = self.flows_file(point)?;
         let mut found: Vec<(f64, u32)> = Vec::new();

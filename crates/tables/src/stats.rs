@@ -1,4 +1,4 @@
-//! The metrics: every statistic of a run that has a name is defined here and nowhere else.
+//! The metrics: the only definitions of the named statistics of a run.
 
 use crate::hosts;
 use sim::outcome::{Counters, Engine, FlowRow, PortRow};
@@ -6,40 +6,43 @@ use std::collections::BTreeMap;
 
 /// A statistic of a point.
 pub struct Metric {
-    /// Its name, which ends in its unit.
+    /// The name, which ends in the unit.
     pub name: &'static str,
-    /// Its unit, or empty.
+    /// The unit, or empty.
     pub unit: &'static str,
-    /// What is measured.
+    /// The description.
     pub about: &'static str,
-    /// Whether it depends on the machine, not only on the scenario, the seed and the program.
+    /// Whether the metric depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
-    /// Whether it is about flows that wait for others, about groups of flows, about flows with a deadline apart from those without one, about flows
-    /// that send through the whole window, or about parts that few systems have: there is no row in any table of a run without any.
+    /// Whether the metric applies only to some runs: to flows that wait for others, groups of
+    /// flows, a mix of flows with and without deadlines, flows that send through the whole window,
+    /// or parts that few systems have. Tables of other runs have no row for it.
     pub optional: bool,
-    /// Whether it is measured in the measurement window, not over whole flows or the whole run.
+    /// Whether the metric is measured in the measurement window, instead of over whole flows or the
+    /// whole run.
     pub window: bool,
-    /// Whether it is worked out from flows alone, so that some of the flows have it too: those of a workload, or those that a filter chooses.
+    /// Whether the metric is computed only from flows. It then also exists for subsets of flows: of
+    /// a workload, or chosen by a filter.
     pub of_flows: bool,
-    /// What it is worked out from.
+    /// The data that the metric needs.
     pub from: From,
-    /// Its value. `None`: the point has none, as for a mean over no flow.
+    /// Computes the value. `None` if the point has none, such as a mean over no flows.
     pub of: fn(&Point<'_>) -> Option<f64>,
 }
 
-/// What a run must have kept for a metric to have a value.
+/// The data that a run must have for a metric to have a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// Starts and ends of flows, which every run has.
+    /// Start and finish times of flows, which every run has.
     Flows,
-    /// Rates over time, which ideal schedules have not.
+    /// Rates over time, which ideal schedules do not have.
     Rates,
     /// Packets and queues, which only the packet engine has.
     Packets,
 }
 
 impl From {
-    /// Whether a run that was moved by this has it.
+    /// Returns whether a run with this engine has the data.
     pub fn is_known(self, engine: Engine) -> bool {
         match engine {
             Engine::Packet => true,
@@ -49,9 +52,9 @@ impl From {
     }
 }
 
-/// What metrics are worked out from.
+/// The data of a point from which metrics are computed.
 pub struct Point<'a> {
-    /// The flows that began: one that never did is in no metric but `not_started`.
+    /// The flows that began. Flows that never began count only in `not_started`.
     flows: Vec<&'a FlowRow>,
     not_started: Option<u64>,
     ports: &'a [PortRow],
@@ -61,18 +64,18 @@ pub struct Point<'a> {
     slowdown: Sorted,
     expansion: Sorted,
     goodput: Sorted,
-    /// Groups that began.
+    /// The groups that began.
     groups: Vec<Group>,
-    /// Some flows have a deadline, and some have none.
+    /// Whether some flows have a deadline and some have none.
     mixed: bool,
 }
 
-/// Flows that belong together: an incast, a job, a request.
+/// A group of flows, such as an incast, a job or a request.
 #[derive(Default)]
 pub(crate) struct Group {
     /// Flows that began.
     pub flows: u64,
-    /// Of these, those that did not finish.
+    /// Flows that began and did not finish.
     pub unfinished: u64,
     pub first_start_ps: u64,
     last_finish_ps: u64,
@@ -83,21 +86,23 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Completion time, from the first start to the last finish; `None` if a flow did not finish.
+    /// Returns the completion time, from the first start to the last finish; `None` if a flow did
+    /// not finish.
     pub fn fct_ps(&self) -> Option<u64> {
         (self.unfinished == 0).then(|| self.last_finish_ps - self.first_start_ps)
     }
-    /// Payload over completion time, in bit/s.
+    /// Returns payload over completion time, in bit/s.
     pub fn goodput_bps(&self) -> Option<f64> {
         self.fct_ps().map(|fct| self.size_bytes as f64 * 8e12 / fct as f64)
     }
 }
 
-/// Values in rising order.
+/// Values in ascending order.
 struct Sorted(Vec<f64>);
 
 impl<'a> Point<'a> {
-    /// The rows of a point, and the wall time that its run took in seconds. Only flows that count are in its metrics.
+    /// Takes the rows of a point and the wall time of its run in seconds. Only flows that count are
+    /// used for metrics.
     pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
         Point::of(flows.iter(), ports, counters, wall_s)
     }
@@ -111,7 +116,7 @@ impl<'a> Point<'a> {
             ports,
             counters,
             wall_s,
-            // Seconds by one division of an integer: correctly rounded.
+            // One division of an integer gives correctly rounded seconds.
             fct: Sorted::new(flows.iter().filter_map(|f| f.fct_ps().map(|ps| ps as f64 / 1e12))),
             slowdown: Sorted::new(flows.iter().filter_map(|f| f.slowdown())),
             expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
@@ -121,11 +126,11 @@ impl<'a> Point<'a> {
             flows,
         }
     }
-    /// All metrics, in the order of the registry.
+    /// Returns all metrics in the order of the registry.
     pub fn metrics(&self) -> Vec<(&'static Metric, Option<f64>)> {
         METRICS.iter().map(|metric| (metric, (metric.of)(self).filter(|x| x.is_finite()))).collect()
     }
-    /// The metrics of flows, of some of them.
+    /// Returns the metrics that are computed only from flows, for some of the flows.
     pub fn of_flows<'b>(flows: impl Iterator<Item = &'b FlowRow> + Clone) -> Vec<(&'static Metric, Option<f64>)> {
         let nothing = Counters::default();
         let all = Point::of(flows.map(|flow| flow as &FlowRow), &[], &nothing, 0.0).metrics();
@@ -140,19 +145,21 @@ impl<'a> Point<'a> {
     fn count(&self, f: impl Fn(&FlowRow) -> bool) -> f64 {
         self.flows.iter().filter(|flow| f(flow)).count() as f64
     }
-    /// Completion times of some of the flows.
+    /// Returns the completion times of some of the flows.
     fn fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.fct_ps()).map(|ps| ps as f64 / 1e12))
     }
-    /// Completion times of some of the flows, where some have a deadline and some have none.
+    /// Returns the completion times of some of the flows if some have a deadline and some have
+    /// none; otherwise no values.
     fn mixed_fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         self.fct_of(|flow| self.mixed && of(flow))
     }
-    /// Slowdowns of some of the flows.
+    /// Returns the slowdowns of some of the flows.
     fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.slowdown()))
     }
-    /// The change over the run of the mean slowdown, as a share of it: the slope of the least squares line through the means of tenths.
+    /// Returns the change of the mean slowdown over the run, as a share of the mean: by the
+    /// least-squares line through the means of tenths.
     fn drift(&self) -> Option<f64> {
         const TENTHS: usize = 10;
         let mut flows: Vec<(u64, f64)> = self.flows.iter().filter_map(|f| Some((f.start_ps?, f.slowdown()?))).collect();
@@ -172,25 +179,27 @@ impl<'a> Point<'a> {
         }
         Some(slope / squares * (TENTHS - 1) as f64 / (sum / TENTHS as f64))
     }
-    /// Completion times of the groups of which all flows finished.
+    /// Returns the completion times of the groups whose flows all finished.
     fn group_fct(&self) -> Sorted {
         Sorted::new(self.groups.iter().filter_map(Group::fct_ps).map(|ps| ps as f64 / 1e12))
     }
-    /// By sending host: the share of its data packets that had been sent before.
+    /// Returns, for each sending host, the share of retransmissions among its data packets.
     fn retx_share(&self) -> Sorted {
         let sent = |f: &FlowRow| (f.src, [f.retx_packets, f.tx_packets]);
         Sorted::new(self.by_host(sent).filter(|[_, sent]| *sent > 0).map(|[again, sent]| again as f64 / sent as f64))
     }
-    /// By receiving host: the mean out-of-order window over the gaps of its flows, 0 without gaps.
+    /// Returns, for each receiving host, the mean out-of-order window over the gaps of its flows; 0
+    /// without gaps.
     fn gap_packets(&self) -> Sorted {
         Sorted::new(self.by_host(|f| (f.dst, [f.gap_packets, f.gaps])).map(|[packets, gaps]| packets as f64 / gaps.max(1) as f64))
     }
-    /// The same over the first gap of each flow.
+    /// Returns, for each receiving host, the mean out-of-order window over the first gaps of its
+    /// flows; 0 without gaps.
     fn first_gap_packets(&self) -> Sorted {
         let first = |f: &FlowRow| (f.dst, [f.first_gap_packets, f.gaps.min(1)]);
         Sorted::new(self.by_host(first).map(|[packets, gaps]| packets as f64 / gaps.max(1) as f64))
     }
-    /// Sums over the flows of each host.
+    /// Sums counts over the flows of each host.
     fn by_host(&self, of: impl Fn(&FlowRow) -> (u32, [u64; 2])) -> impl Iterator<Item = [u64; 2]> {
         let mut hosts: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
         for (host, counts) in self.flows.iter().map(|flow| of(flow)) {
@@ -205,7 +214,7 @@ impl<'a> Point<'a> {
     fn window_ps(&self) -> Option<u64> {
         self.counters.window.map(|window| window.until_ps - window.from_ps)
     }
-    /// Goodput in the window of the hosts to which flows are sent.
+    /// Returns the goodput in the window of each host that is the destination of a flow.
     fn host_goodput(&self) -> Sorted {
         let found = self.counters.window.and_then(|window| hosts::goodput_bps(&self.flows, window));
         Sorted::new(found.unwrap_or_default().into_iter())
@@ -213,7 +222,7 @@ impl<'a> Point<'a> {
     fn non_blocking_bps(&self) -> Option<f64> {
         hosts::non_blocking_bps(&self.flows, self.ports, self.counters.window?)
     }
-    /// Payload that reached receivers in the window over its length.
+    /// Returns the payload that reached receivers in the window, over the length of the window.
     fn goodput_bps(&self) -> Option<f64> {
         let window = self.counters.window?;
         Some(window.delivered_bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64)
@@ -229,7 +238,8 @@ impl<'a> Point<'a> {
     }
 }
 
-/// The groups among flows that began, by their numbers. A flow that never began keeps its group from no end.
+/// Returns the groups of flows that began, by number. A flow that never began is ignored: it does
+/// not delay the finish of its group.
 pub(crate) fn groups(flows: &[&FlowRow]) -> BTreeMap<u64, Group> {
     let mut found: BTreeMap<u64, Group> = BTreeMap::new();
     for flow in flows {
@@ -246,7 +256,8 @@ pub(crate) fn groups(flows: &[&FlowRow]) -> BTreeMap<u64, Group> {
     found
 }
 
-/// Jain's index of fairness: 1 if all values are equal, 1 / n if one of n has everything. `None` of no values.
+/// Returns Jain's fairness index: 1 if all values are equal, 1 / n if one of n values has
+/// everything. `None` without values.
 pub fn jain(values: &[f64]) -> Option<f64> {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
@@ -263,7 +274,7 @@ fn has_deadline(flow: &FlowRow) -> bool {
     flow.deadline_ps.is_some()
 }
 
-/// Short, and without a deadline.
+/// Returns whether a flow is short and has no deadline.
 fn is_free_short(flow: &FlowRow) -> bool {
     is_short(flow) && !has_deadline(flow)
 }
@@ -286,7 +297,7 @@ metrics! {
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
     }
     machine: false, optional: true, window: false, of_flows: true, from: Flows {
-        not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
+        not_started [""] "flows that never began because a flow that they wait for did not end; they count in no other metric" = |p| p.not_started.map(|n| n as f64);
     }
     machine: false, optional: false, window: false, of_flows: true, from: Flows {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
@@ -297,17 +308,17 @@ metrics! {
         mean_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, mean" = |p| p.fct_of(is_short).mean();
         p99_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, 99th percentile" = |p| p.fct_of(is_short).quantile(990);
         mean_fct_long_s ["s"] "flow completion time of flows of more than 100 KB, mean" = |p| p.fct_of(|f| !is_short(f)).mean();
-        mean_slowdown [""] "flow completion time over that of the flow alone, mean" = |p| p.slowdown.mean();
-        p50_slowdown [""] "flow completion time over that of the flow alone, median" = |p| p.slowdown.quantile(500);
-        p95_slowdown [""] "flow completion time over that of the flow alone, 95th percentile" = |p| p.slowdown.quantile(950);
-        p99_slowdown [""] "flow completion time over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);
-        p999_slowdown [""] "flow completion time over that of the flow alone, 99.9th percentile" = |p| p.slowdown.quantile(999);
-        max_slowdown [""] "flow completion time over that of the flow alone, largest" = |p| p.slowdown.quantile(1000);
+        mean_slowdown [""] "flow completion time over the completion time of the flow alone in the network, mean" = |p| p.slowdown.mean();
+        p50_slowdown [""] "flow completion time over the completion time of the flow alone in the network, median" = |p| p.slowdown.quantile(500);
+        p95_slowdown [""] "flow completion time over the completion time of the flow alone in the network, 95th percentile" = |p| p.slowdown.quantile(950);
+        p99_slowdown [""] "flow completion time over the completion time of the flow alone in the network, 99th percentile" = |p| p.slowdown.quantile(990);
+        p999_slowdown [""] "flow completion time over the completion time of the flow alone in the network, 99.9th percentile" = |p| p.slowdown.quantile(999);
+        max_slowdown [""] "flow completion time over the completion time of the flow alone in the network, largest" = |p| p.slowdown.quantile(1000);
         mean_slowdown_short [""] "slowdown of flows of at most 100 KB, mean" = |p| p.slowdown_of(is_short).mean();
         p99_slowdown_short [""] "slowdown of flows of at most 100 KB, 99th percentile" = |p| p.slowdown_of(is_short).quantile(990);
         mean_slowdown_long [""] "slowdown of flows of more than 100 KB, mean" = |p| p.slowdown_of(|f| !is_short(f)).mean();
         p99_slowdown_long [""] "slowdown of flows of more than 100 KB, 99th percentile" = |p| p.slowdown_of(|f| !is_short(f)).quantile(990);
-        slowdown_drift [""] "change of the mean slowdown from the first tenth of the flows, by their starts, to the last, as a share of the mean: by a line through the means of tenths; null with fewer than 200 flows" = |p| p.drift();
+        slowdown_drift [""] "change of the mean slowdown from the first tenth of the flows (by start time) to the last tenth, as a share of the mean; from a line fitted to the means of the tenths; null with fewer than 200 flows" = |p| p.drift();
         mean_er [""] "expansion ratio (MERP, Eq. 2), mean" = |p| p.expansion.mean();
         p50_er [""] "expansion ratio, median" = |p| p.expansion.quantile(500);
         p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
@@ -317,20 +328,20 @@ metrics! {
             let with = p.count(|f| f.deadline_ps.is_some());
             (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(false)) / with)
         };
-        terminated [""] "unfinished flows that were given up by the sender" = |p| Some(p.count(|f| f.terminated));
+        terminated [""] "unfinished flows that the sender gave up" = |p| Some(p.count(|f| f.terminated));
         mean_flow_goodput_bps ["bps"] "goodput of a flow, its payload over its completion time, mean" = |p| p.goodput.mean();
         p50_flow_goodput_bps ["bps"] "goodput of a flow, median" = |p| p.goodput.quantile(500);
-        jain_index [""] "Jain's index of fairness of the goodputs of flows: 1 if all are equal" = |p| jain(&p.goodput.0);
+        jain_index [""] "Jain's fairness index of the goodputs of flows: 1 if all are equal" = |p| jain(&p.goodput.0);
     }
     machine: false, optional: false, window: false, of_flows: false, from: Flows {
-        realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
-        load_error [""] "realised_load over the load of the scenario, less 1: what the sample of flows misses it by" = |p| Some(p.counters.realised_load? / p.counters.nominal_load? - 1.0);
+        realised_load [""] "wire bytes of first transmissions as a share of the capacity that the load of the scenario refers to" = |p| p.counters.realised_load;
+        load_error [""] "realised_load over the load of the scenario, minus 1: the relative error of the load of the drawn flows" = |p| Some(p.counters.realised_load? / p.counters.nominal_load? - 1.0);
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
     machine: false, optional: true, window: false, of_flows: true, from: Flows {
-        mean_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, mean; null unless there are flows without one too" = |p| p.mixed_fct_of(has_deadline).mean();
+        mean_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, mean; null unless some flows have a deadline and some have none" = |p| p.mixed_fct_of(has_deadline).mean();
         p99_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, 99th percentile" = |p| p.mixed_fct_of(has_deadline).quantile(990);
-        mean_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, mean; null unless there are flows with one too" = |p| p.mixed_fct_of(|f| !has_deadline(f)).mean();
+        mean_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, mean; null unless some flows have a deadline and some have none" = |p| p.mixed_fct_of(|f| !has_deadline(f)).mean();
         p99_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, 99th percentile" = |p| p.mixed_fct_of(|f| !has_deadline(f)).quantile(990);
         mean_fct_without_deadline_short_s ["s"] "flow completion time of flows of at most 100 KB without a deadline, mean" = |p| p.mixed_fct_of(is_free_short).mean();
         p99_fct_without_deadline_short_s ["s"] "flow completion time of flows of at most 100 KB without a deadline, 99th percentile" = |p| p.mixed_fct_of(is_free_short).quantile(990);
@@ -348,14 +359,14 @@ metrics! {
     }
     machine: false, optional: true, window: false, of_flows: true, from: Flows {
         groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
-        unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
+        unfinished_groups [""] "groups with a flow that began and did not finish; they count in no other metric of groups" = |p| {
             (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished > 0).count() as f64)
         };
         mean_group_fct_s ["s"] "group completion time, from the first start to the last finish, mean" = |p| p.group_fct().mean();
         p50_group_fct_s ["s"] "group completion time, median" = |p| p.group_fct().quantile(500);
         p99_group_fct_s ["s"] "group completion time, 99th percentile" = |p| p.group_fct().quantile(990);
         max_group_fct_s ["s"] "group completion time, largest" = |p| p.group_fct().quantile(1000);
-        groups_in_time [""] "share of the groups with deadlines of which every flow that has a deadline met it" = |p| {
+        groups_in_time [""] "share of the groups with deadlines in which every flow with a deadline finished by it" = |p| {
             Sorted::new(p.groups.iter().filter_map(|group| group.in_time).map(|met| f64::from(u8::from(met)))).mean()
         };
         sum_group_goodput_bps ["bps"] "payload of a group over its completion time, summed over groups" = |p| {
@@ -366,35 +377,35 @@ metrics! {
         };
     }
     machine: false, optional: false, window: true, of_flows: false, from: Rates {
-        goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: the bisection bandwidth of papers on routing" = |p| p.goodput_bps();
-        mean_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, mean" = |p| p.host_goodput().mean();
-        min_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, smallest" = |p| p.host_goodput().quantile(0);
+        goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: papers on routing call it bisection bandwidth" = |p| p.goodput_bps();
+        mean_host_goodput_bps ["bps"] "goodput of a receiving host in the window, mean over the hosts that are the destination of a flow" = |p| p.host_goodput().mean();
+        min_host_goodput_bps ["bps"] "goodput of a receiving host in the window, smallest of the hosts that are the destination of a flow" = |p| p.host_goodput().quantile(0);
         mean_utilisation [""] "share of the window spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
-        max_utilisation [""] "share of the window spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
+        max_utilisation [""] "share of the window spent transmitting, largest of all ports" = |p| p.utilisation().reduce(f64::max);
     }
     machine: false, optional: false, window: true, of_flows: false, from: Packets {
-        mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
-        max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
+        mean_queue_bytes ["bytes"] "queue length averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
+        max_mean_queue_bytes ["bytes"] "queue length averaged over the window, largest of all ports" = |p| p.queue_bytes().reduce(f64::max);
     }
     machine: false, optional: false, window: true, of_flows: false, from: Rates {
         window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
     }
     machine: false, optional: true, window: true, of_flows: false, from: Rates {
-        non_blocking_bps ["bps"] "goodput of the same flows where only the links of hosts limit them: the sum of their max-min fair rates, less headers; null unless the same flows send through the whole window" = |p| p.non_blocking_bps();
+        non_blocking_bps ["bps"] "goodput that the same flows would have if only the links of hosts limited them: the sum of their max-min fair rates, minus headers; null unless the same flows send through the whole window" = |p| p.non_blocking_bps();
         non_blocking_share [""] "goodput_bps over non_blocking_bps" = |p| Some(p.goodput_bps()? / p.non_blocking_bps()?);
     }
     machine: false, optional: false, window: false, of_flows: false, from: Packets {
-        max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
+        max_queue_bytes ["bytes"] "largest queue length of any port during the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
     }
     machine: false, optional: false, window: false, of_flows: true, from: Packets {
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
-        retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
+        retx_packets ["packets"] "data packets with bytes that the sender had sent before" = |p| p.sum(|f| f.retx_packets);
     }
     machine: false, optional: false, window: false, of_flows: false, from: Packets {
-        lost_link ["packets"] "packets lost on links, to failures or at random, or for want of a path" = |p| Some(p.counters.lost_packets as f64);
+        lost_link ["packets"] "packets lost on links (to failures or at random) or because there was no path" = |p| Some(p.counters.lost_packets as f64);
         drops ["packets"] "packets dropped by queues: data, credits, trimmed headers and control packets, of all flows" = |p| p.at_ports(|port| port.drops);
         credit_drops ["packets"] "credits dropped by queues, which is how ExpressPass and its relatives share a link" = |p| p.at_ports(|port| port.credit_drops);
-        trimmed_drops ["packets"] "headers dropped by queues of packets that a port had trimmed" = |p| p.at_ports(|port| port.trimmed_drops);
+        trimmed_drops ["packets"] "trimmed packets (headers without payload) dropped by queues" = |p| p.at_ports(|port| port.trimmed_drops);
         control_drops ["packets"] "ACKs and other control packets dropped by queues" = |p| p.at_ports(|port| port.control_drops);
         marks ["packets"] "packets marked by queues" = |p| p.at_ports(|port| port.marks);
     }
@@ -404,12 +415,12 @@ metrics! {
         fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
         out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" = |p| p.sum(|f| f.out_of_order);
-        mean_host_retx_share [""] "share of a host's data packets that had been sent before, mean over hosts that sent any" = |p| p.retx_share().mean();
-        max_host_retx_share [""] "share of a host's data packets that had been sent before, largest" = |p| p.retx_share().quantile(1000);
-        mean_host_gap_packets ["packets"] "out-of-order window of a host: packets from the first one missing to the one that opens a gap, mean over the gaps of its flows, 0 without gaps; mean over hosts that receive" = |p| p.gap_packets().mean();
-        max_host_gap_packets ["packets"] "out-of-order window of a host, largest" = |p| p.gap_packets().quantile(1000);
-        mean_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone; mean over hosts that receive" = |p| p.first_gap_packets().mean();
-        max_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone, largest" = |p| p.first_gap_packets().quantile(1000);
+        mean_host_retx_share [""] "share of retransmissions among the data packets of a host, mean over hosts that sent data" = |p| p.retx_share().mean();
+        max_host_retx_share [""] "share of retransmissions among the data packets of a host, largest" = |p| p.retx_share().quantile(1000);
+        mean_host_gap_packets ["packets"] "out-of-order window of a receiving host: number of packets from the first missing packet to the packet that opens a gap, mean over the gaps of its flows, 0 without gaps; mean over receiving hosts" = |p| p.gap_packets().mean();
+        max_host_gap_packets ["packets"] "out-of-order window of a receiving host, largest" = |p| p.gap_packets().quantile(1000);
+        mean_host_first_gap_packets ["packets"] "out-of-order window of a receiving host over only the first gap of each flow; mean over receiving hosts" = |p| p.first_gap_packets().mean();
+        max_host_first_gap_packets ["packets"] "out-of-order window of a receiving host over only the first gap of each flow, largest" = |p| p.first_gap_packets().quantile(1000);
     }
     machine: false, optional: false, window: false, of_flows: false, from: Rates {
         events [""] "events handled" = |p| Some(p.counters.events as f64);
@@ -418,8 +429,8 @@ metrics! {
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
     machine: false, optional: true, window: false, of_flows: false, from: Rates {
-        made_packets ["packets"] "packets that switches (by the router) and hosts (by the policy) made of their own: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
-        made_bytes ["bytes"] "bytes on the wire of these packets, as they were made" = |p| p.counters.made_bytes.map(|n| n as f64);
+        made_packets ["packets"] "packets that routers at switches and policies at hosts created themselves: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
+        made_bytes ["bytes"] "bytes on the wire of the packets in made_packets, when they were created" = |p| p.counters.made_bytes.map(|n| n as f64);
         moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
     }
     machine: true, optional: false, window: false, of_flows: false, from: Flows {
@@ -433,7 +444,7 @@ metrics! {
     }
 }
 
-/// The metric of a name.
+/// Finds a metric by its name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
@@ -444,7 +455,7 @@ impl Sorted {
         values.sort_unstable_by(f64::total_cmp);
         Sorted(values)
     }
-    /// Summed in rising order, so that the order of the flows does not matter.
+    /// Sums in ascending order, so that the order of the flows does not matter.
     fn mean(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
@@ -453,29 +464,31 @@ impl Sorted {
     }
 }
 
-/// The share of a run, or of the measurement window, that a port spends transmitting. `None` of a run without duration.
+/// Returns the share of a run, or of the measurement window, that a port spends transmitting.
+/// `None` for a run without duration.
 pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
     (end_ps > 0).then(|| busy_ps as f64 / end_ps as f64)
 }
 
-/// The quantile of values in rising order by nearest rank: the smallest value such that at least `per_mille` / 1000 of all values
-/// are no larger. `None` of no values.
+/// Returns the quantile of values in ascending order by nearest rank: the smallest value such that
+/// at least `per_mille` / 1000 of all values are no larger. `None` without values.
 pub fn quantile(sorted: &[f64], per_mille: u32) -> Option<f64> {
     assert!(per_mille <= 1000, "{per_mille} per mille is more than all");
     sorted.get(rank(sorted.len(), per_mille) - 1).copied()
 }
 
-/// The rank of a quantile among `n` values, from 1 on.
+/// Returns the rank of a quantile among `n` values, from 1.
 fn rank(n: usize, per_mille: u32) -> usize {
     (n as u64 * u64::from(per_mille)).div_ceil(1000).max(1) as usize
 }
 
-/// How many of `n` values a quantile above the median rests on: those that are no smaller. With fewer than [`FEW`] it says little.
+/// Returns how many of `n` values are at least as large as a quantile above the median. With fewer
+/// than [`FEW`], the quantile is uncertain.
 pub fn rests_on(n: usize, per_mille: u32) -> u64 {
     (n + 1).saturating_sub(rank(n, per_mille)).min(n) as u64
 }
 
-/// A quantile that rests on fewer values than this is uncertain, and drawn as such.
+/// A quantile with fewer values at or above it than this is uncertain. Figures mark it.
 pub const FEW: u64 = 10;
 
 #[cfg(test)]
@@ -512,13 +525,13 @@ mod tests {
 
     #[test]
     fn drift_is_the_slope_over_the_run() {
-        // Flows take 1 to 3 times as long as alone, the later the longer: from 1 to 3 around a mean of 2.
+        // The slowdown grows from 1 for the first flow to 3 for the last, with a mean of 2.
         let drift = |of: fn(u64) -> u64, n: u64| {
             let row = |i: u64| FlowRow { start_ps: Some(i), finish_ps: Some(i + of(i)), ideal_fct_ps: 1_000, ..flow(1, None) };
             let rows: Vec<FlowRow> = (0..n).rev().map(row).collect();
             Point::new(&rows, &[], &Counters::default(), 1.0).drift()
         };
-        // The means of tenths lie half a tenth inside the ends.
+        // The means of the first and last tenth are half a tenth away from the ends.
         assert!((drift(|i| 1_000 + 2 * i, 1000).unwrap() - 0.9).abs() < 0.01);
         assert_eq!((drift(|_| 5_000, 1000), drift(|_| 5_000, 199)), (Some(0.0), None));
     }
@@ -543,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_never_began_is_counted_alone() {
+    fn a_flow_that_never_began_counts_only_as_not_started() {
         let wait = Some(Box::new(Wait { allowed: Some(Dur(9)), ..Wait::new(&[FlowId(0)], Dur(5)) }));
         let never = FlowRow { start_ps: None, wait: wait.clone(), ..flow(500, None) };
         let later = FlowRow { wait, deadline_ps: Some(1_000_000_009), ..flow(1000, Some(2_000_000_000)) };
@@ -590,14 +603,14 @@ mod tests {
             },
         ];
         let flows = flows.map(|flow| FlowRow { window_delivered_bytes: Some(flow.size_bytes / 4), ..flow });
-        // One straggler does not dilute what is measured in the window.
+        // A straggler after the window does not change what is measured in the window.
         let window = Some(Measured { from_ps: 1_000_000_000, until_ps: 5_000_000_000, delivered_bytes: 3000 });
         let counters = Counters { events: 100, end_ps: 900_000_000_000, window, ..Counters::default() };
         let point = Point::new(&flows, &ports, &counters, 2.0);
         let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
         assert_eq!((get("flows"), get("unfinished"), get("drops")), (Some(4.0), Some(2.0), Some(7.0)));
         let kinds = ["data_drops", "credit_drops", "trimmed_drops", "control_drops"].map(get);
-        // Those of data are counted by flow.
+        // Data drops are counted by flow.
         assert_eq!(kinds, [4.0, 3.0, 1.0, 1.0].map(Some));
         assert_eq!((get("mean_fct_s"), get("p50_fct_s"), get("max_fct_s")), (Some(2e-3), Some(1e-3), Some(3e-3)));
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
@@ -614,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn permanent_flows_have_a_share_of_what_a_non_blocking_network_gives() {
+    fn permanent_flows_have_a_share_of_the_goodput_of_a_non_blocking_network() {
         let port = |node, peer, tier| PortRow { node, peer, tier, rate_bps: 1_000_000_000, ..PortRow::default() };
         let ports = [port(0, 2, 0), port(1, 2, 0), port(2, 0, 1), port(2, 1, 1)];
         let size = |flow| FlowRow { size_bytes: 900, size_wire_bytes: 1000, start_ps: Some(0), ..flow };
@@ -646,7 +659,7 @@ mod tests {
         assert_eq!(get("groups_in_time"), None, "no flow has a deadline");
         // 2000 bytes in 5 ms and 1000 in 3 ms.
         assert!((get("sum_group_goodput_bps").unwrap() / (3.2e6 + 8e6 / 3.0) - 1.0).abs() < 1e-12);
-        // Goodputs of 4 and 2 Mbit/s: (4 + 2)² / (2 · (16 + 4)) = 0.9. A group of one is fair.
+        // Goodputs of 4 and 2 Mbit/s: (4 + 2)² / (2 · (16 + 4)) = 0.9. A group of one flow has index 1.
         assert!((get("group_jain_index").unwrap() - 0.95).abs() < 1e-12);
         let none = Point::new(&flows[4..], &[], &counters, 1.0);
         assert!(none.metrics().iter().filter(|(m, _)| m.name.contains("group")).all(|(m, value)| m.optional && value.is_none()));
@@ -678,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_with_and_without_a_deadline_are_told_apart() {
+    fn flows_with_and_without_a_deadline_have_metrics_of_their_own() {
         let ms = |n: u64| n * 1_000_000_000;
         let with = |finish, drops, tx_packets| FlowRow { deadline_ps: Some(ms(50)), drops, tx_packets, ..flow(200_000, finish) };
         let flows = [
@@ -707,12 +720,12 @@ mod tests {
         ] {
             assert!((of(&flows, name).unwrap() / value - 1.0).abs() < 1e-12, "{name}: {:?}", of(&flows, name));
             for one_kind in [&flows[..3], &flows[3..]] {
-                assert_eq!(of(one_kind, name), None, "{name}: of flows of one kind there is no row");
+                assert_eq!(of(one_kind, name), None, "{name}: no row if all flows are of one kind");
             }
         }
     }
 
-    /// Host 1 sends two flows to host 2 and one to host 3, which sees no gap. Host 4 never gets to send.
+    /// Host 1 sends two flows to host 2 and one to host 3, which sees no gap. Host 4 sends nothing.
     #[test]
     fn disorder_is_that_of_hosts() {
         let of = |src, dst, [tx_packets, retx_packets]: [u64; 2], [gaps, gap_packets, first_gap_packets]: [u64; 3]| FlowRow {

@@ -1,7 +1,10 @@
-//! Ratios of tails: how much longer the slowest flows take in one system than in another, and how sure that is.
+//! Ratios of tails: the ratio of the 99th percentiles of slowdowns in two systems, with its
+//! confidence interval.
 //!
-//! Source: the percentile bootstrap of B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13, for pairs: a flow is drawn
-//! with both of its slowdowns, so that what the workload does to both systems cancels. Seeds are drawn first, and then the flows of each.
+//! Source: the percentile bootstrap of B. Efron and R. Tibshirani, "An Introduction to the
+//! Bootstrap", 1993, chapter 13, for pairs: a flow is drawn with both of its slowdowns, so that
+//! effects of the workload on both systems cancel out. Seeds are drawn first, then the flows of
+//! each seed.
 
 use crate::stats::quantile;
 use base::Rng;
@@ -9,20 +12,21 @@ use base::Rng;
 /// The ratio of two 99th percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TailRatio {
-    /// Geometric mean over seeds; `None` of no flows.
+    /// Geometric mean over seeds; `None` without flows.
     pub ratio: Option<f64>,
-    /// Ends of its 95 % interval by bootstrap; `None` where a seed has fewer than 200 flows.
+    /// Ends of its 95 % interval by bootstrap; `None` if a seed has fewer than 200 flows.
     pub ci95: Option<(f64, f64)>,
 }
 
 /// The quantile, in per mille.
 const TAIL: u32 = 990;
-/// Fewer flows have no 99th percentile that could be drawn again.
+/// Minimum number of flows for which the 99th percentile can be resampled.
 const LEAST: usize = 200;
-/// How often flows are drawn again, and how many flows are drawn at most.
+/// Number of resamples, and maximum number of flows drawn in all resamples.
 const DRAWS: [usize; 2] = [1000, 100_000_000];
 
-/// The ratio over the seeds of pairs of slowdowns: those of the second over those of the first.
+/// Returns the ratio of the 99th percentiles of slowdowns, second over first, from the pairs of
+/// each seed.
 pub fn ratio(seeds: &[Vec<[f64; 2]>]) -> TailRatio {
     let all: Vec<&[[f64; 2]]> = seeds.iter().map(Vec::as_slice).collect();
     let ratio = over_seeds(all.iter().map(|pairs| of_seed(pairs.iter().copied())));
@@ -30,7 +34,7 @@ pub fn ratio(seeds: &[Vec<[f64; 2]>]) -> TailRatio {
     if ratio.is_none() || all.iter().any(|pairs| pairs.len() < LEAST) {
         return TailRatio { ratio, ci95: None };
     }
-    // The same numbers for the same results.
+    // A fixed seed, so that the same results give the same interval.
     let mut rng = Rng::stream(0, "compare/bootstrap", &[]);
     let draws = DRAWS[0].min(DRAWS[1] / flows).max(100);
     let mut found: Vec<f64> = (0..draws)
@@ -46,7 +50,7 @@ pub fn ratio(seeds: &[Vec<[f64; 2]>]) -> TailRatio {
     TailRatio { ratio, ci95: quantile(&found, 25).zip(quantile(&found, 975)) }
 }
 
-/// The ratio of the tails of one seed.
+/// Returns the ratio of the tails of one seed.
 fn of_seed(pairs: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
     let (mut a, mut b): (Vec<f64>, Vec<f64>) = pairs.map(|[a, b]| (a, b)).unzip();
     let tail = |values: &mut Vec<f64>| {
@@ -56,7 +60,7 @@ fn of_seed(pairs: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
     Some(tail(&mut b)? / tail(&mut a)?)
 }
 
-/// The geometric mean.
+/// Returns the geometric mean.
 fn over_seeds(ratios: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let logs: Vec<f64> = ratios.flatten().map(base::math::ln).collect();
     (!logs.is_empty()).then(|| base::math::exp(logs.iter().sum::<f64>() / logs.len() as f64))
@@ -68,7 +72,7 @@ mod tests {
 
     fn seed(number: u64, n: usize, factor: f64) -> Vec<[f64; 2]> {
         let mut rng = Rng::stream(number, "test/tail", &[]);
-        // Half of what makes a flow slow is the workload's, the other half the system's.
+        // One factor of the slowdown is common to both systems, the other is independent.
         let draw = |_| {
             let common = 1.0 + rng.exponential(2.0);
             [common * (1.0 + rng.unit()), factor * common * (1.0 + rng.unit())]
@@ -80,7 +84,7 @@ mod tests {
     fn a_ratio_is_that_of_the_percentiles() {
         let pairs: Vec<[f64; 2]> = (1..=1000).map(|i| [f64::from(i), 2.0 * f64::from(i)]).collect();
         let TailRatio { ratio, ci95 } = super::ratio(&[pairs]);
-        // Every flow takes twice as long: so does every sample of them.
+        // Every flow takes twice as long, so every resample has the ratio 2.
         assert!((ratio.unwrap() - 2.0).abs() < 1e-12);
         assert!(ci95.is_some_and(|(low, high)| (low - 2.0).abs() < 1e-9 && (high - 2.0).abs() < 1e-9));
         assert_eq!(super::ratio(&[]), TailRatio::default());
@@ -95,7 +99,7 @@ mod tests {
             usize::from((low..=high).contains(&1.5))
         };
         let held: usize = (0..40).map(holds).sum();
-        // 38 are expected; percentiles of a sample are known to be a little too sure.
+        // 38 are expected. Bootstrap intervals of percentiles are known to be slightly too narrow.
         assert!((33..=40).contains(&held), "{held} of 40");
         let again = super::ratio(&[seed(1, 400, 1.5)]);
         assert_eq!(again, super::ratio(&[seed(1, 400, 1.5)]));

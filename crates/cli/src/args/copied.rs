@@ -1,4 +1,4 @@
-//! Commands that copy files of the package to where the user works.
+//! Options of `examples` and `lab`, which copy files of the package to the user's folder.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  flowloom examples                    the examples, a line each
-  flowloom examples demo               copies demo.toml to this folder: then `flowloom run demo.toml`
-  flowloom examples goal --out trial   copies goal.toml and the files that it reads")]
+  flowloom examples                    list the examples
+  flowloom examples demo               copy demo.toml to this folder; then: `flowloom run demo.toml`
+  flowloom examples goal --out trial   copy goal.toml and the files that it reads")]
 pub struct ExamplesArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -19,8 +19,8 @@ pub struct ExamplesArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  flowloom lab                         the exercises, a line each
-  flowloom lab incast                  copies incast.ipynb to this folder: then `jupyter lab incast.ipynb`
+  flowloom lab                         list the exercises
+  flowloom lab incast                  copy incast.ipynb to this folder; then: `jupyter lab incast.ipynb`
   flowloom lab incast --out course")]
 pub struct LabArgs {
     #[command(flatten)]
@@ -28,15 +28,15 @@ pub struct LabArgs {
     pub copies: CopiesArgs,
 }
 
-/// What to copy, and where to.
+/// The files to copy and their destination.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CopiesArgs {
-    /// What to copy [default: list the names]
+    /// Names of what to copy [default: list the names]
     pub names: Vec<String>,
-    /// Where the files go [default: this folder]
+    /// The folder to copy to [default: this folder]
     #[arg(long, value_name = "DIR", requires = "names")]
     pub out: Option<PathBuf>,
-    /// Replace files of the same names
+    /// Replace existing files of the same names
     #[arg(long, requires = "names")]
     pub overwrite: bool,
 }

@@ -1,10 +1,10 @@
-//! What options of commands hold, from text.
+//! Parsers of option values.
 
 use base::units::parse_bytes;
 
 pub(super) fn jobs(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n > 0);
-    n.ok_or_else(|| "it must be a whole number from 1; leave it out for one point per core".to_owned())
+    n.ok_or_else(|| "it must be a whole number of at least 1; without the option one point runs per core".to_owned())
 }
 
 pub(super) fn memory(text: &str) -> Result<u64, String> {
@@ -14,29 +14,30 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 
 pub(super) fn tail(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..1.0).contains(share));
-    share.ok_or_else(|| "it must be a number from 0 to below 1, such as `0.99`".to_owned())
+    share.ok_or_else(|| "it must be at least 0 and less than 1, such as `0.99`".to_owned())
 }
 
-/// Threads for a point; 0: `auto`.
+/// Number of threads per point; 0 means `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadsArg(pub usize);
 
 pub(super) fn threads(text: &str) -> Result<ThreadsArg, String> {
     let n = if text == "auto" { Some(0) } else { text.parse().ok().filter(|n| *n > 0) };
-    n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number from 1".to_owned())
+    n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number of at least 1".to_owned())
 }
 
-/// A share of the points of a scenario.
+/// A shard: one of several shares of the points of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 1.
+    /// The number of this shard, from 1.
     pub number: usize,
-    /// Of how many.
+    /// The number of shards.
     pub of: usize,
 }
 
 impl Shard {
-    /// Its points, by their places among `points`. Neighbours, which are alike in work, go to different shares.
+    /// Returns the indices of its points among `points` points. Neighbouring points take similar
+    /// time, so they go to different shards.
     pub fn points(self, points: usize) -> Vec<usize> {
         (self.number - 1..points).step_by(self.of).collect()
     }
@@ -46,7 +47,7 @@ pub(super) fn shard(text: &str) -> Result<Shard, String> {
     let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
     match numbers {
         Some((number, of)) if 1 <= number && number <= of => Ok(Shard { number, of }),
-        _ => Err("a share and how many there are is wanted, from `1/10` to `10/10`".to_owned()),
+        _ => Err("it must be the number of a shard and the number of shards, from `1/10` to `10/10` for ten shards".to_owned()),
     }
 }
 
@@ -61,7 +62,7 @@ pub(super) fn place(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("a key and a value are wanted, like `workload.web.load=0.8`")?;
+    let (key, value) = text.split_once('=').ok_or("it must be a key and a value, such as `workload.web.load=0.8`")?;
     let key = key.trim();
     if key.is_empty() {
         return Err("there is no key before the `=`".to_owned());
