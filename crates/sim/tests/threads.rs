@@ -1,9 +1,13 @@
 //! Runs on several threads compared with the same runs on one thread.
+//!
+//! They are a program of their own: threads that wait for each other must not wait for other tests.
 
+#[allow(dead_code, reason = "most of it serves `runs`")]
+#[path = "runs/common.rs"]
 mod common;
 
+use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
 use base::Rng;
-use common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
 use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
 use sim::{Continue, Outcome, Threads};

@@ -1,8 +1,6 @@
 //! Queue lengths under transports that control queues, against closed forms and models.
 
-mod common;
-
-use common::{run, table};
+use crate::common::{run, table};
 use sim::Outcome;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,7 +1,6 @@
 //! Policies in whole runs: ports serve packets by the classes that a policy sets, over every transport that sets none itself.
 
-mod common;
-use common::{fits, kinds, label, plan, run_point, system, system_of, systems_with, table, with};
+use crate::common::{fits, kinds, label, plan, run_point, system, system_of, systems_with, table, with};
 use scenario::Outline;
 use sim::outcome::StopReason;
 

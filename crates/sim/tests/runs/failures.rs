@@ -1,9 +1,8 @@
 //! Failures of links and switches: the packets lost, the new paths, and that all flows finish if their hosts stay
 //! connected.
 
-mod common;
+use crate::common::{fits, kinds, label, plan, run, run_point, system, system_of, table, with};
 use base::LinkId;
-use common::{fits, kinds, label, plan, run, run_point, system, system_of, table, with};
 use scenario::{Plan, Point, SLOTS};
 use sim::outcome::{Outcome, StopReason};
 use std::collections::BTreeSet;
@@ -43,7 +42,7 @@ fn all_failures(event: &str) -> impl Iterator<Item = (String, Plan)> {
 /// The points of a plan that are tried: every third point, with a different offset in each plan, so that each target fails
 /// under a third of the systems. Long test runs try all points.
 fn tried((number, plan): (usize, &Plan)) -> impl Iterator<Item = &Point> {
-    let stride = if common::fuzz_count(0) > 0 { 1 } else { 3 };
+    let stride = if crate::common::fuzz_count(0) > 0 { 1 } else { 3 };
     plan.points.iter().skip(number / 2 % stride).step_by(stride)
 }
 

@@ -1,14 +1,8 @@
 //! Neighbours that pause each other: closed forms, lossless fabrics, threads, and the oracle.
 
-mod common;
-#[path = "common/both.rs"]
-mod oracle;
-#[path = "../../engine/tests/reference/mod.rs"]
-mod reference;
-
+use crate::both::both;
+use crate::common::{plan, table};
 use base::{FlowId, Time};
-use common::{plan, table};
-use oracle::both;
 use sim::outcome::{PortRow, StopReason};
 use sim::why::{Life, TimePart, watch};
 use sim::{Continue, Outcome, Threads};

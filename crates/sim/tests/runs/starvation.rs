@@ -1,8 +1,7 @@
 //! A long flow and an endless stream of short flows: the long flow starves where the shortest flow goes first, and is served under MERP,
 //! where waiting raises its expansion ratio (MERP, section 2).
 
-mod common;
-use common::{run, system, table};
+use crate::common::{run, system, table};
 
 const MS: u64 = 1_000_000_000;
 

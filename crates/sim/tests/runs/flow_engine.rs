@@ -1,8 +1,7 @@
 //! The flow engine in real networks, against closed forms and against the packet engine.
 
-mod common;
+use crate::common::{plan, run, run_point, system, table, table_of};
 use base::Rng;
-use common::{plan, run, run_point, system, table, table_of};
 use sim::Outcome;
 use sim::outcome::StopReason;
 

@@ -5,8 +5,6 @@
 //! other slots, and combinations that the check of scenarios refuses are skipped. The lists below hold only
 //! parameters that differ from the defaults.
 
-#![allow(dead_code)] // Each test file uses a part of this module.
-
 use base::registry::Entry;
 use base::{Dur, Rng};
 use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
@@ -239,11 +237,13 @@ pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
 
 /// Writes a flow table and returns its workload section.
 pub fn table_of(name: &str, csv: &str) -> String {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
+    // Tables of one name may differ from test to test.
+    let file = format!("{name}-{:016x}.csv", xxhash_rust::xxh3::xxh3_64(csv.as_bytes()));
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
     // Tests run in parallel and two may write the same table: a rename keeps a test from reading half a file.
     let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
     std::fs::write(&own, csv).and_then(|()| std::fs::rename(&own, &path)).expect("the test folder is writable");
-    format!("[workload.flows]\nkind = 'table'\npath = '{name}.csv'\n")
+    format!("[workload.flows]\nkind = 'table'\npath = '{file}'\n")
 }
 
 /// The `n`th random scenario, and whether its buffers are deep enough that every flow must finish well before the end.

@@ -1,7 +1,6 @@
 //! Homa in whole runs.
 
-mod common;
-use common::{run, system_of, table};
+use crate::common::{run, system_of, table};
 use sim::Outcome;
 
 /// A message of 1000 packets, which two shorter ones preempt for 0.8 ms at their common receiver; no port drops anything.

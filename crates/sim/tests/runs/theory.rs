@@ -1,8 +1,7 @@
 //! Runs against closed forms.
 
-mod common;
+use crate::common::{run, system, system_of, table};
 use base::{Rate, Rng};
-use common::{run, system, system_of, table};
 use scenario::Outline;
 use sim::outcome::{Engine, FlowRow, Outcome};
 
@@ -100,11 +99,11 @@ fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
     for topology in [TREE, "[topology]\nkind = 'fat_tree'\nk = 4\n"] {
         let flows = table("lone-ideal", &[(0, 8, HUNDRED, 1_000_000), (8, 0, 1, 900_000_000_000)]);
         let ideals = "ideal = ['srpt', 'ps', 'fcfs', 'edf', 'sjf', 'edf_sjf', 'stam', 'merp', 'big_switch']\n";
-        let plan = common::plan(&format!("{ideals}{topology}{flows}{}", system("newreno", "100pkt")));
+        let plan = crate::common::plan(&format!("{ideals}{topology}{flows}{}", system("newreno", "100pkt")));
         let ideals: Vec<_> = plan.points.iter().filter(|p| p.run.ideal.is_some()).collect();
         assert_eq!(ideals.len(), 9);
         for point in ideals {
-            let outcome = common::run_point(point);
+            let outcome = crate::common::run_point(point);
             assert!(outcome.engine == Engine::Ideal && outcome.complete && outcome.ports.is_empty() && outcome.flows.len() == 2);
             for flow in &outcome.flows {
                 let over = flow.fct_ps().unwrap() - flow.ideal_fct_ps;
@@ -133,10 +132,10 @@ fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
         src = 'h1, h2, h3, h4'
         dst = 'h0'
         ";
-    let systems: String = common::kinds("transport").into_iter().map(|name| system(name, "100pkt")).collect();
-    let plan = common::plan(&format!("{text}\n{systems}"));
+    let systems: String = crate::common::kinds("transport").into_iter().map(|name| system(name, "100pkt")).collect();
+    let plan = crate::common::plan(&format!("{text}\n{systems}"));
     let mean = |point: &scenario::Point| {
-        let outcome = common::run_point(point);
+        let outcome = crate::common::run_point(point);
         let fct: Vec<u64> = outcome.flows.iter().map(|f| f.fct_ps().expect("all flows finish")).collect();
         assert!(outcome.flows.iter().all(|f| f.slowdown() >= Some(1.0)), "{}", point.label);
         fct.iter().sum::<u64>() as f64 / fct.len() as f64

@@ -1,7 +1,6 @@
 //! Multipath TCP in networks: its goodput over several paths, its share next to one TCP, and a path that dies.
 
-mod common;
-use common::{run, system_of, table};
+use crate::common::{run, system_of, table};
 use scenario::Outline;
 use sim::Outcome;
 use sim::outcome::SampleRow;

@@ -2,8 +2,7 @@
 //! hold a window of at most `PIPE + BUFFER`. With a window of half of this sum or more the link is never idle, since the
 //! buffer is larger than the pipe.
 
-mod common;
-use common::{run, system_of};
+use crate::common::{run, system_of};
 use sim::Outcome;
 use sim::outcome::SampleRow;
 

@@ -1,7 +1,6 @@
 //! PDQ in a network: flows one after another, deadlines, and ACKs on the reverse of the data path.
 
-mod common;
-use common::{plan, run, run_point, system, system_of, table};
+use crate::common::{plan, run, run_point, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::{FlowRow, StopReason};
 

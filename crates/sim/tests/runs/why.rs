@@ -1,9 +1,8 @@
 //! The breakdown of completion times: the parts of every flow sum to its completion time, and small cases have the
 //! expected parts.
 
-mod common;
+use crate::common::{all_systems, plan};
 use base::{Dur, FlowId, Time};
-use common::{all_systems, plan};
 use proto::Timeout;
 use sim::outcome::PacketRow;
 use sim::why::{Breakdown, Life, LossCause, TimePart, watch};
@@ -18,7 +17,7 @@ fn lives(outcome: &Outcome) -> Vec<Life> {
 }
 
 fn explain(point: &scenario::Point) -> (Outcome, Vec<Breakdown>) {
-    let lives = lives(&common::run_point(point));
+    let lives = lives(&crate::common::run_point(point));
     let watched = watch(&point.run, &lives, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id));
     let found = watched.breakdowns().unwrap_or_else(|e| panic!("{}: {e}", point.id));
     (watched.outcome, found)
@@ -48,7 +47,7 @@ fn the_parts_of_every_flow_are_its_completion_time() {
             continue;
         }
         let (outcome, found) = explain(&point);
-        assert_eq!(outcome.counters.digest, common::run_point(&point).counters.digest, "{}: another run", point.id);
+        assert_eq!(outcome.counters.digest, crate::common::run_point(&point).counters.digest, "{}: another run", point.id);
         // Packets that NICs send while a flow is closed do not affect the flow's breakdown.
         let whole: Vec<Life> = found.iter().map(|f| Life { flow: FlowId(f.flow.flow_id), open: Time::ZERO..Time::MAX }).collect();
         assert_eq!(watch(&point.run, &whole, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap(), found, "{}", point.id);
@@ -162,7 +161,7 @@ fn a_trace_around_a_flow_is_a_part_of_the_whole_trace() {
     let systems: String = all_systems("20pkt").iter().map(scenario::Outline::toml).collect();
     let mut fifos = 0;
     for point in plan(&format!("{LEAVES}{systems}")).points {
-        let whole = common::run_point(&point);
+        let whole = crate::common::run_point(&point);
         let most = |life: &Life| whole.flows[life.flow.index()].fct_ps().unwrap_or(0);
         let life = lives(&whole).into_iter().max_by_key(most).unwrap();
         let watched = watch(&point.run, std::slice::from_ref(&life), &mut |_| Continue::Yes).unwrap();

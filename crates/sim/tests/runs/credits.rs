@@ -1,7 +1,6 @@
 //! Transports with credits in whole networks, against each other and against closed forms.
 
-mod common;
-use common::{run, table};
+use crate::common::{run, table};
 use sim::outcome::{Outcome, PacketRow, PortRow, StopReason};
 
 /// Six hosts around one switch, flows that meet at two receivers, and a trace of all packets.

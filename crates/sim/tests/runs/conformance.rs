@@ -1,7 +1,6 @@
 //! Requirements on every registered transport in a network: all bytes arrive once under any loss, and all timers end.
 
-mod common;
-use common::{fits, kinds, label, plan, run, run_point, system, systems_with, table};
+use crate::common::{fits, kinds, label, plan, run, run_point, system, systems_with, table};
 use scenario::SLOTS;
 use sim::Outcome;
 use sim::outcome::StopReason;

@@ -1,14 +1,8 @@
 //! Hosts that take packets in at a limited rate: closed forms, losses, hosts that pause their switch, threads, and the
 //! oracle.
 
-mod common;
-#[path = "common/both.rs"]
-mod oracle;
-#[path = "../../engine/tests/reference/mod.rs"]
-mod reference;
-
-use common::{plan, table};
-use oracle::both;
+use crate::both::both;
+use crate::common::{plan, table};
 use sim::outcome::FlowRow;
 use sim::{Continue, Outcome, Threads};
 

@@ -1,7 +1,6 @@
 //! Controllers in real networks: what they see, when their orders take effect, and their effects.
 
-mod common;
-use common::{run, system, table};
+use crate::common::{run, system, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 

@@ -1,7 +1,6 @@
 //! Flows that wait for the ends of others, in whole runs.
 
-mod common;
-use common::{kinds, plan, run, run_point, system};
+use crate::common::{kinds, plan, run, run_point, system};
 use sim::outcome::{FlowRow, StopReason};
 
 /// Writes a table of flows with `after` and `delay`, and returns its workload section.

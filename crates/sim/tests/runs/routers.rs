@@ -1,7 +1,6 @@
 //! Properties that the papers of routers claim, in networks.
 
-mod common;
-use common::{run, system, system_of, table};
+use crate::common::{run, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 

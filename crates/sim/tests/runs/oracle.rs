@@ -1,11 +1,7 @@
 //! The engine against the slow oracle: the same world, the same results.
 
-mod common;
-#[path = "../../engine/tests/reference/mod.rs"]
-mod reference;
-
-use common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
-use reference::Reference;
+use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
+use crate::reference::Reference;
 use scenario::{Options, Plan, Point};
 use sim::{Carried, Continue, Outcome};
 

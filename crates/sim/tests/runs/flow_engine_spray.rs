@@ -1,8 +1,7 @@
 //! Sprayed flows in the flow engine, against closed forms and against the packet engine.
 
-mod common;
+use crate::common::{run, table};
 use base::Rng;
-use common::{run, table};
 use sim::Outcome;
 
 /// Application bytes over wire bytes of long flows.

@@ -1,7 +1,6 @@
 //! Hosts with several NICs: the NIC that flows and packets leave through, their rates, and failures of a NIC's link.
 
-mod common;
-use common::{choices, fits, kinds, plan, run, run_point, system, system_of, systems_with, table, table_of, with};
+use crate::common::{choices, fits, kinds, plan, run, run_point, system, system_of, systems_with, table, table_of, with};
 use fabric::paths::five_tuple;
 use fabric::router::Env;
 use fabric::router::ecmp::{Ecmp, Params as EcmpParams};
@@ -257,8 +256,8 @@ fn every_part_works_at_hosts_with_several_nics() {
     for place in ["router", "qdisc", "policy", "agent", "controller", "buffer"] {
         for system in systems_with(place, "20pkt", &rest) {
             let (first, second) = (run(&format!("{rest}{}", system.toml())), run(&format!("{rest}{}", system.toml())));
-            assert_eq!(first, second, "{}", common::label(&system));
-            assert_eq!(first.stop_reason, StopReason::Finished, "{}", common::label(&system));
+            assert_eq!(first, second, "{}", crate::common::label(&system));
+            assert_eq!(first.stop_reason, StopReason::Finished, "{}", crate::common::label(&system));
         }
     }
     let sprayed = with(&system_of("transport", "newreno", "20pkt"), "router", "spray", "20pkt");

@@ -1,9 +1,8 @@
 //! DiFS in a network of packets: collisions that hashing leaves are resolved, requests are counted once and end,
 //! and flows that move are reordered.
 
-mod common;
+use crate::common::{run, system_of, table};
 use base::Rng;
-use common::{run, system_of, table};
 use sim::Outcome;
 
 /// Long flows at 100 Mb/s in a fat tree with k = 4, for 600 ms. The second half is measured.

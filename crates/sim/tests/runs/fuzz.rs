@@ -2,8 +2,7 @@
 //!
 //! 80 scenarios by default, more with `FLOWLOOM_FUZZ=<count>` (`make slow`). A failure prints the scenario.
 
-mod common;
-use common::{fuzz_count, plan, random_scenario, run_point};
+use crate::common::{fuzz_count, plan, random_scenario, run_point};
 use sim::outcome::{FlowRow, StopReason};
 
 /// A packet holds at most 1460 bytes of data, and each byte arrives, so each dropped packet was retransmitted.

@@ -1,7 +1,6 @@
 //! Links that lose packets at random, in whole runs. The oracle tests and random scenarios have such links too.
 
-mod common;
-use common::{kinds, run, system, table, table_of};
+use crate::common::{kinds, run, system, table, table_of};
 use sim::Outcome;
 use sim::outcome::StopReason;
 

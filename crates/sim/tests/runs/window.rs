@@ -1,9 +1,7 @@
 //! The measurement window: its measurements are exact, whatever discipline the ports have, and do not depend on when a
 //! run ends.
 
-mod common;
-
-use common::{plan, systems_with, table};
+use crate::common::{plan, systems_with, table};
 use sim::outcome::{FlowRow, PortRow};
 use sim::{Continue, Outcome};
 

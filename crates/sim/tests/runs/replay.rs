@@ -1,7 +1,6 @@
 //! A run is a function of plan, seed and code: probes and parallel runs do not change it.
 
-mod common;
-use common::{all_systems, kinds, plan, run, run_point, system};
+use crate::common::{all_systems, kinds, plan, run, run_point, system};
 
 const SMALL: &str = "seed = [1, 2]\n[topology]\nkind = 'single_tree'\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\n\
                      load_ref = 'uplinks'\nsize = 'pareto'\nmean = '30KB'\nshape = 1.5\n\

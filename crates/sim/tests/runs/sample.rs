@@ -1,9 +1,8 @@
 //! Selections of `[sample]`: the recorded rows are a part of the rows recorded without a selection, and the run is the
 //! same.
 
-mod common;
+use crate::common::{plan, run_point};
 use base::{FlowId, Time};
-use common::{plan, run_point};
 use scenario::Sample;
 use sim::Outcome;
 

@@ -1,8 +1,7 @@
 //! NDP in a network: incasts, the fate of each packet, paths, headers that find no room, and links that lose half
 //! of all packets.
 
-mod common;
-use common::{fits, run, system, system_of, table};
+use crate::common::{fits, run, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::{FlowRow, PortRow, StopReason};
 

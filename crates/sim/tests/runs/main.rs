@@ -1,0 +1,38 @@
+//! Runs of whole scenarios against closed forms, papers, the slow oracle, and themselves.
+//!
+//! One program, since linking a program for each file takes longer than its tests: `cargo test -p flowloom-sim --test runs pfc` runs those
+//! of one file.
+
+mod both;
+mod common;
+#[path = "../../../engine/tests/reference/mod.rs"]
+mod reference;
+
+mod conformance;
+mod controllers;
+mod credits;
+mod difs;
+mod failures;
+mod flow_engine;
+mod flow_engine_spray;
+mod fuzz;
+mod homa;
+mod loss;
+mod mptcp;
+mod ndp;
+mod nics;
+mod oracle;
+mod pdq;
+mod pfc;
+mod policies;
+mod queues;
+mod receivers;
+mod replay;
+mod routers;
+mod sample;
+mod sawtooth;
+mod starvation;
+mod theory;
+mod waiting;
+mod why;
+mod window;
