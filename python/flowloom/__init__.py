@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid, optimum
+    from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid
     from flowloom.api.results import Results
     from flowloom.api.scenario import Progress, Scenario, ScenarioWarning, Seeds
     from flowloom.runs.data import Run
@@ -42,7 +42,6 @@ __all__ = [
     "compare",
     "entries",
     "fluid",
-    "optimum",
     "plot",
     "run",
 ]
@@ -62,7 +61,6 @@ _HOMES = {
     "__version__": "flowloom._core",
     "entries": "flowloom._core",
     "fluid": "flowloom._core",
-    "optimum": "flowloom._core",
 }
 
 

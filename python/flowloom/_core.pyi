@@ -22,7 +22,6 @@ __all__ = [
     "main",
     "may_write",
     "nearest",
-    "optimum",
     "quantile",
     "queue_length",
     "rooms",
@@ -104,16 +103,6 @@ def fluid(
     deadline are served after flows with a deadline, in `edf_sjf` the shortest first. In `stam` they are served first as long as all
     flows with a deadline can wait. Times, sizes and the capacity may have any consistent units. Up to 200 flows are scheduled in
     exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of `(flow, start, end, rate)` ordered by time.
-    """
-
-def optimum(arrivals: Sequence[int], sizes: Sequence[int], deadlines: Sequence[int | None]) -> dict[str, Any] | None:
-    """Search all schedules of a few flows on one link for the best schedules that miss no deadline.
-
-    The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots. The best schedules have the
-    smallest mean completion time of the flows without a deadline. The dict has `schedules`, the number of schedules that miss no
-    deadline; `mean`, the smallest mean, or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and
-    `shown`, the first hundred of the best schedules, each a dict like that of `fluid`. Returns `None` if every schedule misses a
-    deadline. Raises `ValueError` if there are too many schedules to search.
     """
 
 def estimate(values: Sequence[float]) -> tuple[float | None, tuple[float, float] | None]:

@@ -8,7 +8,6 @@ use num_traits::ToPrimitive as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sim::fluid::optimum::optimum as search;
 
 /// Maximum number of flows that are scheduled in exact fractions. With more flows, the fractions of
 /// processor sharing have too many digits.
@@ -55,44 +54,6 @@ pub fn fluid<'py>(
     });
     let done = done.map_err(wrong)?;
     as_dict(py, &done)
-}
-
-/// Search all schedules of a few flows on one link for the best schedules that miss no deadline.
-///
-/// The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots.
-/// The best schedules have the smallest mean completion time of the flows without a deadline. The
-/// dict has `schedules`, the number of schedules that miss no deadline; `mean`, the smallest mean,
-/// or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and
-/// `shown`, the first hundred of the best schedules, each a dict like that of `fluid`. Returns
-/// `None` if every schedule misses a deadline. Raises `ValueError` if there are too many schedules
-/// to search.
-#[pyfunction]
-pub fn optimum<'py>(
-    py: Python<'py>,
-    arrivals: Vec<u64>,
-    sizes: Vec<u64>,
-    deadlines: Vec<Option<u64>>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let n = arrivals.len();
-    if sizes.len() != n || deadlines.len() != n {
-        return Err(PyValueError::new_err(unequal(n, sizes.len(), deadlines.len())));
-    }
-    let flows: Vec<Job<u64>> = (0..n).map(|i| Job { arrival: arrivals[i], size: sizes[i], deadline: deadlines[i] }).collect();
-    let Some(found) = py.detach(|| search(&flows)).map_err(PyValueError::new_err)? else { return Ok(None) };
-    let free = deadlines.iter().filter(|deadline| deadline.is_none()).count();
-    let float = |x: &u64| *x as f64;
-    let segment = |s: &Segment<u64>| Segment { flow: s.flow, start: float(&s.start), end: float(&s.end), rate: float(&s.rate) };
-    let floats = |s: &Schedule<u64>| Schedule {
-        finish: s.finish.iter().map(float).collect(),
-        segments: s.segments.iter().map(segment).collect(),
-    };
-    let dict = PyDict::new(py);
-    dict.set_item("schedules", found.schedules)?;
-    dict.set_item("mean", (free > 0).then(|| found.total as f64 / free as f64))?;
-    dict.set_item("best", found.best)?;
-    let shown = found.shown.iter().map(|schedule| as_dict(py, &floats(schedule))).collect::<PyResult<Vec<_>>>()?;
-    dict.set_item("shown", shown)?;
-    Ok(Some(dict))
 }
 
 fn unequal(arrivals: usize, sizes: usize, deadlines: usize) -> String {

@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::errors::{RunError, ScenarioError, StorageError};
     #[pymodule_export]
-    use super::fluid::{fluid, optimum};
+    use super::fluid::fluid;
     #[pymodule_export]
     use super::numbers::{estimate, quantile, queue_length, utilisation};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-"""Pictures of schedules of one link, as `flowloom.fluid` and `flowloom.optimum` return them."""
+"""Pictures of schedules of one link, as `flowloom.fluid` returns them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 //! Tests of every ideal schedule on one link and in networks, and helpers for the tests of entries.
 
+mod slots;
+
 use super::*;
 use crate::schedule::flow::{FluidFlow, FluidWait};
 use crate::schedule::link::Segment;
