@@ -1,5 +1,6 @@
-//! What an entry is told of the rest of its scenario, as plain data: the kinds and parameters of the other parts of its system, and what
-//! the workloads offer. An entry reads what it needs by name and depends on no other room for it.
+//! The rest of the scenario as an entry sees it, as plain data: the kinds and parameters of the
+//! other parts of its system, and the load and sizes of the workloads. An entry reads the values
+//! that it needs by name, so that it does not depend on other rooms.
 
 use crate::Fraction;
 use crate::params::{Param, Raw};
@@ -23,28 +24,29 @@ pub struct GivenPart {
 }
 
 impl Given {
-    /// A system of these parts, in the order of the slots.
+    /// Creates a system with these parts, in the order of the slots.
     pub fn new(parts: Vec<GivenPart>) -> Given {
         Given(parts)
     }
-    /// A system of which nothing is known, for tests of single entries.
+    /// Returns a system without parts, for tests of single entries.
     pub fn none() -> &'static Given {
         static NONE: Given = Given(Vec::new());
         &NONE
     }
-    /// All parts.
+    /// Returns all parts.
     pub fn parts(&self) -> &[GivenPart] {
         &self.0
     }
-    /// The kind in a slot; `None`: the slot is empty.
+    /// Returns the kind in a slot, or `None` if the slot is empty.
     pub fn kind(&self, slot: &str) -> Option<&'static str> {
         self.part(slot).map(|part| part.kind)
     }
-    /// A parameter of the part in a slot, as it would be written.
+    /// Returns a parameter of the part in a slot, as a scenario writes it.
     pub fn param(&self, slot: &str, key: &str) -> Option<&str> {
         self.part(slot)?.values.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
-    /// The same as a value. `None` also where the text is no `T`.
+    /// Returns a parameter of the part in a slot as a value. Returns `None` also if the text is not
+    /// a `T`.
     pub fn value<T: Param>(&self, slot: &str, key: &str) -> Option<T> {
         T::parse(&Raw::Str(self.param(slot, key)?.to_owned())).ok()
     }
@@ -53,17 +55,20 @@ impl Given {
     }
 }
 
-/// What one workload asks of the network.
+/// The load and the size law of a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offered {
-    /// Its offered load, as a fraction of its own reference; `None`: it has no load.
+    /// The offered load, as a fraction of the workload's reference; `None`: it has no load.
     pub load: Option<Fraction>,
-    /// Its size law as points (application bytes, probability of at most that size), both rising. The last probability is 1. No size lies
-    /// below the first point; between two points probabilities are interpolated. Two points of one size are a probability mass there.
+    /// The size law as points (application bytes, probability of at most that size), both
+    /// ascending. The last probability is 1. No size is below the first point; between two points,
+    /// probabilities are interpolated. Two points with the same size are a probability mass at this
+    /// size.
     pub sizes: Vec<(u64, f64)>,
 }
 
-/// What the workloads of a scenario offer, in the order of the scenario; worked out when it is first read.
+/// The load and the size law of each workload, in the order of the scenario; computed at the first
+/// use.
 pub struct Offers<'a> {
     made: OnceLock<Vec<Offered>>,
     make: Option<Make<'a>>,
@@ -72,11 +77,11 @@ pub struct Offers<'a> {
 type Make<'a> = Box<dyn Fn() -> Vec<Offered> + Send + Sync + 'a>; // Called once a run, never for a packet.
 
 impl<'a> Offers<'a> {
-    /// What `make` returns.
+    /// Creates a value that `make` computes at the first use.
     pub fn new(make: impl Fn() -> Vec<Offered> + Send + Sync + 'a) -> Offers<'a> {
         Offers { made: OnceLock::new(), make: Some(Box::new(make)) }
     }
-    /// No workloads, for tests of single entries.
+    /// Returns an empty list of workloads, for tests of single entries.
     pub fn none() -> &'static Offers<'static> {
         static NONE: Offers<'static> = Offers { made: OnceLock::new(), make: None };
         &NONE
@@ -91,7 +96,7 @@ impl Deref for Offers<'_> {
 }
 
 impl fmt::Debug for Offers<'_> {
-    /// Works nothing out.
+    /// Does not compute the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Offers").field(&self.made.get()).finish()
     }
@@ -114,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn offers_are_worked_out_once_and_only_when_read() {
+    fn offers_are_computed_once_and_only_when_read() {
         let calls = AtomicU32::new(0);
         let make = || {
             calls.fetch_add(1, Relaxed);

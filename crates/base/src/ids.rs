@@ -1,4 +1,4 @@
-//! Dense identifiers. Each counts from zero in builder order, so each is an index.
+//! Dense identifiers. They count from zero in builder order, so every identifier is an index.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -6,7 +6,7 @@ macro_rules! id {
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         pub struct $name(pub u32);
         impl $name {
-            /// As an index.
+            /// Returns the identifier as an index.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -25,7 +25,7 @@ id!(
     FlowId
 );
 impl FlowId {
-    /// No flow: names what belongs to a host as a whole, such as its timers.
+    /// Not a flow: the host as a whole, for example in the keys of its timers.
     pub const HOST: FlowId = FlowId(u32::MAX);
 }
 

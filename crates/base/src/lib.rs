@@ -1,6 +1,6 @@
-//! What every other crate stands on: time, units, identifiers, maps, random streams, parameters.
+//! The basis of every other crate: time, units, identifiers, maps, random streams, parameters.
 //!
-//! Nothing here knows of networks. No other flowloom crate is a dependency.
+//! This crate knows nothing of networks, and depends on no other flowloom crate.
 
 pub mod given;
 pub mod header;

@@ -1,10 +1,11 @@
-//! Maps whose order can never reach a result.
+//! Maps whose order is deterministic.
 //!
-//! [`FlowMap`] is the map of every protocol and switch table: flow to value, in dense slots that are used again. Walk the slots
-//! ([`FlowMap::iter`], in slot order, which depends only on the order of calls) or an explicit list; there is no other iteration.
+//! [`FlowMap`] is the map of every protocol and switch table: it maps flows to values, in dense
+//! slots that are reused. The only iteration is [`FlowMap::iter`], in slot order, which depends
+//! only on the order of calls.
 
 use crate::FlowId;
-/// Flow to value, in dense slots.
+/// A map from flows to values, in dense slots.
 #[derive(Clone, Debug)]
 pub struct FlowMap<T> {
     index: Index,
@@ -19,23 +20,24 @@ impl<T> Default for FlowMap<T> {
 }
 
 impl<T> FlowMap<T> {
-    /// Puts a value in; an earlier one of the same flow is replaced and keeps its slot.
+    /// Inserts a value. An earlier value of the same flow is replaced, and its slot is kept.
     pub fn insert(&mut self, flow: FlowId, value: T) {
         let slot = self.slot(flow);
         self.slots[slot] = Some((flow, value));
     }
-    /// The value of `flow`, to change; a new one if it has none.
+    /// Returns the value of `flow`, mutable. Inserts a new value if the flow has none.
     #[inline]
     pub fn or_insert_with(&mut self, flow: FlowId, new: impl FnOnce() -> T) -> &mut T {
         let slot = self.slot(flow);
         &mut self.slots[slot].get_or_insert_with(|| (flow, new())).1
     }
-    /// The slot of `flow`; a free one, now its own, if it has none.
+    /// Returns the slot of `flow`. Assigns a free slot if the flow has none.
     #[inline]
     fn slot(&mut self, flow: FlowId) -> usize {
         self.find(flow).unwrap_or_else(|| self.new_slot(flow)) as usize
     }
-    /// The slot of a flow that is in. Most often it is the only one, and its entry has to be brought into the cache anyway.
+    /// Returns the slot of a flow in the map. Checks slot 0 first: most maps have a single flow,
+    /// whose entry is needed in the cache anyway.
     #[inline]
     fn find(&self, flow: FlowId) -> Option<u32> {
         match self.slots.first() {
@@ -52,45 +54,45 @@ impl<T> FlowMap<T> {
         self.index.insert(flow.0, slot);
         slot
     }
-    /// Takes the value of `flow` out.
+    /// Removes and returns the value of `flow`.
     pub fn remove(&mut self, flow: FlowId) -> Option<T> {
         let slot = self.index.remove(flow.0)?;
         self.free.push(slot);
         self.slots[slot as usize].take().map(|(_, value)| value)
     }
-    /// The value of `flow`.
+    /// Returns the value of `flow`.
     #[inline]
     pub fn get(&self, flow: FlowId) -> Option<&T> {
         let slot = self.find(flow)?;
         self.slots[slot as usize].as_ref().map(|(_, value)| value)
     }
-    /// The value of `flow`, to change.
+    /// Returns the value of `flow`, mutable.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut T> {
         let slot = self.find(flow)?;
         self.slots[slot as usize].as_mut().map(|(_, value)| value)
     }
-    /// Whether `flow` is in.
+    /// Returns whether `flow` is in the map.
     pub fn contains(&self, flow: FlowId) -> bool {
         self.find(flow).is_some()
     }
-    /// How many flows are in.
+    /// Returns the number of flows in the map.
     pub fn len(&self) -> usize {
         self.index.len
     }
-    /// Whether no flow is in.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.index.len == 0
     }
-    /// All entries in slot order.
+    /// Iterates over all entries in slot order.
     pub fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {
         self.slots.iter().flatten().map(|(flow, value)| (*flow, value))
     }
-    /// All entries in slot order, to change.
+    /// Iterates over all entries in slot order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut T)> {
         self.slots.iter_mut().flatten().map(|(flow, value)| (*flow, value))
     }
-    /// Takes every entry out.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.index = Index::default();
         self.slots.clear();
@@ -98,20 +100,21 @@ impl<T> FlowMap<T> {
     }
 }
 
-/// Flow to slot: open addressing with linear probing, at most half full. A look-up is a few instructions, where the map of the
-/// standard library, made for any key, takes many times as many.
+/// A map from flows to slots: open addressing with linear probing, at most half full. A look-up
+/// takes a few instructions, far fewer than with the general map of the standard library.
 #[derive(Clone, Debug, Default)]
 struct Index {
-    /// (flow, slot), a power of two of them, or none.
+    /// (flow, slot); the number of cells is a power of two, or zero.
     cells: Vec<(u32, u32)>,
     len: usize,
 }
 
-/// The slot of a free cell.
+/// The slot value of a free cell.
 const FREE: u32 = u32::MAX;
 
 impl Index {
-    /// Where the search for a flow starts: the upper half of a product, which depends on all bits of the flow.
+    /// Returns the cell at which the search for a flow starts: the upper half of a product, which
+    /// depends on all bits of the flow.
     #[inline(always)]
     fn home(flow: u32) -> usize {
         (u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
@@ -135,7 +138,7 @@ impl Index {
         }
         None
     }
-    /// Puts in a flow that is not in.
+    /// Inserts a flow that is not in the map.
     fn insert(&mut self, flow: u32, slot: u32) {
         if 2 * (self.len + 1) > self.cells.len() {
             let size = (2 * self.cells.len()).max(4);
@@ -166,7 +169,8 @@ impl Index {
             }
             at = (at + 1) & mask;
         };
-        // What was pushed past the gap moves back into it, so that no search ends there too early.
+        // Entries that had been displaced past the gap move back into it, so that no search ends at
+        // the gap too early.
         let mut gap = at;
         loop {
             at = (at + 1) & mask;

@@ -1,5 +1,6 @@
-//! Mathematics with the same bits on every platform: the functions of `libm`, never those of the system.
+//! Mathematical functions with bit-identical results on every platform: those of `libm`, never
+//! those of the system.
 //!
-//! Samplers and statistics only. No float is a time, a size or a sequence number.
+//! For samplers and statistics only: no float is a time, a size or a sequence number.
 
 pub use libm::{ceil, exp, floor, log as ln, pow, sqrt};

@@ -5,55 +5,64 @@
 
 use crate::params::Field;
 
-/// What an entry says of itself. Most entries need only the first two: `Meta { summary: "...", source: "...", ..Meta::PLAIN }`.
+/// The declaration of an entry. Most entries need only the first two fields: `Meta { summary:
+/// "...", source: "...", ..Meta::PLAIN }`.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// One line for `list`.
     pub summary: &'static str,
     /// Paper or RFC.
     pub source: &'static str,
-    /// What must stand beside it in a system, checked before a run.
+    /// The other parts that the entry needs in a system; checked before a run.
     pub needs: Needs,
-    /// What stands beside it where the scenario is silent, as (dotted key of the system, value as written): `("nic.low_water", "1B")`.
+    /// Settings of other parts that apply if the scenario does not set them, as (dotted key of the
+    /// system, value as written): `("nic.low_water", "1B")`.
     pub implies: &'static [(&'static str, &'static str)],
-    /// What it knows of a flow before the flow's bytes are sent: `size`, `deadline`; `paths`: the links that its paths take.
+    /// What the entry knows about a flow before the bytes of the flow are sent: `size`, `deadline`;
+    /// `paths`: the links of its paths.
     pub knows: &'static [&'static str],
-    /// It sends the packets of a flow over several paths, which the router must therefore plan.
+    /// Whether it sends the packets of a flow over several paths. The router must then plan paths.
     pub many_paths: bool,
-    /// It writes the ranks of packets, or a header of its own in the place of the rank, which one part of a system may do.
+    /// Whether it writes the ranks of packets, or its own header in place of the rank. Only one
+    /// part of a system may do so.
     pub ranks: bool,
-    /// Bytes by which a policy may lengthen packets beyond the MTU. What waits at ports must have room for such packets.
+    /// Bytes by which a policy may lengthen packets beyond the MTU. Ports must have room for
+    /// packets of this length.
     pub lengthens: u16,
-    /// Names of the packet kinds of its own, in the order of their numbers.
+    /// Names of its own packet kinds, in the order of their numbers.
     pub kinds: &'static [&'static str],
-    /// Kinds of packets that a transport takes although most do not: `trimmed`, `returned`. They end at the hosts of any other.
+    /// Kinds of packets that a transport accepts although most transports do not: `trimmed`,
+    /// `returned`. With other transports, they count as losses.
     pub takes: &'static [&'static str],
-    /// What it counts, in the order of the counters' numbers.
+    /// Its counters, in the order of their numbers.
     pub counters: &'static [Counter],
-    /// The values of each flow that an agent shows, as (name, remark). A name ends in its unit; the remark may be empty.
+    /// The values per flow that an agent reports, as (name, comment). A name ends in its unit; the
+    /// comment may be empty.
     pub shows: &'static [(&'static str, &'static str)],
-    /// Parameters that are lengths of a switch's queue: limits, or bare numbers of packets. Figures of queues draw them as lines.
+    /// Parameters that are lengths of a switch's queue: limits, or plain numbers of packets.
+    /// Figures of queues draw them as lines.
     pub queue_lengths: &'static [&'static str],
-    /// Why it means nothing to flows that are fluids with max-min fair rates, so that the flow engine refuses it; empty where that engine can
-    /// stand for it.
+    /// Why the flow engine, in which flows are fluids with max-min fair rates, does not model the
+    /// entry and refuses it; empty if the flow engine models it.
     pub packets_only: &'static str,
-    /// It reads what waits at its port and what that has sent, which is kept for nobody else.
+    /// Whether it reads the backlog of its port and the bytes that the port has sent. These values
+    /// are kept only for such entries.
     pub reads_port: bool,
 }
 
-/// A number that an entry counts, and a column of the tables.
+/// A counter of an entry, which is a column of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// The column, behind the name of the entry: `credits_wasted`.
+    /// Name of the column, which follows the name of the entry: `credits_wasted`.
     pub name: &'static str,
-    /// Its unit: `packets`, `B`.
+    /// Unit: `packets`, `B`.
     pub unit: &'static str,
-    /// What is counted.
+    /// Description of the counter.
     pub about: &'static str,
 }
 
 impl Meta {
-    /// Nothing beyond a summary and a source, which are empty.
+    /// A declaration with empty summary and source and without any other properties.
     pub const PLAIN: Meta = Meta {
         summary: "",
         source: "",
@@ -73,7 +82,8 @@ impl Meta {
     };
 }
 
-/// What an entry needs of the rest of its system. Of each list, one; an empty list asks for nothing.
+/// The needs of an entry. Each list names alternatives: one of them must be present. An empty list
+/// requires nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Transports.
@@ -94,20 +104,25 @@ pub struct Needs {
     pub receiver: &'static [&'static str],
     /// Parameters that must have the same value in another part, as (part, parameter): `("agent", "esr_sync")`.
     pub alike: &'static [(&'static str, &'static str)],
-    /// What answers a packet must take its path backwards: ACKs that of data, data that of its credits.
+    /// Whether answers to a packet must take its path in reverse: ACKs the path of data, or data
+    /// the path of its credits.
     pub reverse_path: bool,
-    /// Its rule rests on marks, so that some port should mark; a system without marks runs, and is warned of.
+    /// Whether it uses ECN marks, so that some port should mark. A system without marks runs with a
+    /// warning.
     pub marks: bool,
-    /// The queue limit below which its flows leave a link idle, in bandwidth-delay products; a lower limit runs with a warning. 0: none.
+    /// The queue limit below which its flows leave a link idle, in bandwidth-delay products. A
+    /// lower limit runs with a warning. 0: none.
     pub least_limit: f64,
-    /// The marking threshold below which its flows leave a link idle, in bandwidth-delay products; a lower one runs with a warning. 0: none.
+    /// The marking threshold below which its flows leave a link idle, in bandwidth-delay products.
+    /// A lower threshold runs with a warning. 0: none.
     pub least_mark: f64,
-    /// Its rule rests on deadlines, so that some flow should have one; a scenario without deadlines runs, and is warned of.
+    /// Whether it uses deadlines, so that some flow should have a deadline. A scenario without
+    /// deadlines runs with a warning.
     pub deadlines: bool,
 }
 
 impl Needs {
-    /// Nothing.
+    /// No needs.
     pub const NONE: Needs = Needs {
         transport: &[],
         policy: &[],
@@ -126,16 +141,16 @@ impl Needs {
     };
 }
 
-/// A room: its words and its entries. Written by [`registry!`](crate::registry!).
+/// A room: its names and its entries. Generated by [`registry!`](crate::registry!).
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Its name in scenarios, `explain` and messages: `qdisc`.
     pub name: &'static str,
     /// Its name in `list`: `qdiscs`.
     pub plural: &'static str,
-    /// What an entry is called: `queue discipline`.
+    /// The noun for an entry: `queue discipline`.
     pub noun: &'static str,
-    /// What its entries decide, in one line.
+    /// The task of its entries, in one line.
     pub about: &'static str,
     /// The file that lists its entries, from the root of the source tree.
     pub file: &'static str,
@@ -144,15 +159,15 @@ pub struct Room {
 }
 
 impl Room {
-    /// The entry of this name.
+    /// Returns the entry with this name.
     pub fn entry(&self, name: &str) -> Option<&'static Entry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
-    /// The names of all entries.
+    /// Returns the names of all entries.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.entries.iter().map(|entry| entry.name)
     }
-    /// The folder of its entries, from the root of the source tree.
+    /// Returns the folder of its entries, from the root of the source tree.
     pub fn folder(&self) -> &'static str {
         self.file.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
     }
@@ -161,24 +176,24 @@ impl Room {
 /// One entry of a room.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// File, TOML kind and column label in one.
+    /// Name of its file, its TOML kind and its column label.
     pub name: &'static str,
-    /// What it says of itself.
+    /// Its declaration.
     pub meta: &'static Meta,
     /// Its parameters.
     pub fields: &'static [Field],
-    /// The text of its file, whose head holds the assumptions.
+    /// The text of its file. The file header lists the assumptions.
     pub text: &'static str,
-    /// The text of the file of the machine that it shares with others, if it does.
+    /// The text of the file of the shared state machine, if the entry uses one.
     pub machine: Option<&'static str>,
 }
 
 impl Entry {
-    /// The file's head: its `//!` lines without the marks.
+    /// Returns the file header: the `//!` lines without the comment signs.
     pub fn head(&self) -> String {
         head(self.text)
     }
-    /// The same of the machine that it shares with others, if it does.
+    /// Returns the file header of the shared state machine, if the entry uses one.
     pub fn machine_head(&self) -> Option<String> {
         self.machine.map(head)
     }
@@ -189,15 +204,17 @@ fn head(text: &str) -> String {
     lines.map(|line| line.strip_prefix("//! ").unwrap_or(&line[3..])).collect::<Vec<_>>().join("\n")
 }
 
-/// Builds a room from its lines. Each file exports `META`, `Params` and the type named on its line, which has
-/// `fn new(params: &Params, env: &Env) -> Self`. After `on` may stand the text of the file of a machine that several entries share.
+/// Builds a room from its lines. Each file exports `META`, `Params` and the type named on its line,
+/// which has `fn new(params: &Params, env: &Env) -> Self`. After an optional `on` follows the text
+/// of the file of a state machine that several entries share.
 ///
-/// Behind `named` stand the words of the [`Room`]: name, plural, noun, and what its entries decide.
+/// After `named` follow the names of the [`Room`]: name, plural, noun, and the task of its entries.
 ///
-/// With `derive Clone` behind the environment `$Any` is `Clone`, as all entries then must be.
+/// With `derive Clone` after the environment, `$Any` is `Clone`; all entries must be `Clone` then.
 ///
-/// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
-/// methods: what must be known of an entry before it is built. With `()` behind the name the function takes the parameters alone.
+/// `statics` lists associated functions of every entry, `fn(params: &Params, env: &Env) -> R`.
+/// `AnyParams` has them as methods, for properties of an entry that are needed before it is built.
+/// With `()` after the name, the function takes only the parameters.
 ///
 /// Generates `enum $Any` with the room's trait implemented by one `match` per method, `enum AnyParams`, `ENTRIES` and `ROOM`.
 #[macro_export]
@@ -224,7 +241,8 @@ macro_rules! registry {
     };
 
     (@types [$($derive:ident)?] $any:ident $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }) => {
-        /// Any entry of the room. Its tag stands by itself, so that a `match` need not work it out of an entry's fields.
+        /// Any entry of the room. Its tag is a separate byte, so that a `match` does not derive the
+        /// tag from the fields of an entry.
         #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
         #[derive($($derive)?)]
@@ -247,37 +265,38 @@ macro_rules! registry {
         }),*];
 
         impl AnyParams {
-            /// Reads the parameters of the entry `name`, or returns `None` when there is no such entry.
+            /// Reads the parameters of the entry `name`, or returns `None` if there is no such entry.
             pub fn read(name: &str, reader: &mut dyn $crate::params::Reader) -> Option<AnyParams> {
                 $(if name == stringify!($name) {
                     return Some(AnyParams::$ty(<$name::Params as $crate::params::Params>::read(reader)));
                 })*
                 None
             }
-            /// The parameters of the entry `name` at their defaults, or `None` when there is no such entry.
+            /// Returns the default parameters of the entry `name`, or `None` if there is no such
+            /// entry.
             pub fn defaults(name: &str) -> Option<AnyParams> {
                 $(if name == stringify!($name) {
                     return Some(AnyParams::$ty(<$name::Params as $crate::params::Params>::defaults()));
                 })*
                 None
             }
-            /// The entry's name.
+            /// Returns the name of the entry.
             pub fn name(&self) -> &'static str {
                 match self { $(AnyParams::$ty(_) => stringify!($name)),* }
             }
-            /// All parameters as (name, value as written).
+            /// Returns all parameters as (name, value as written).
             pub fn show(&self) -> Vec<(&'static str, String)> {
                 match self { $(AnyParams::$ty(p) => $crate::params::Params::show(p)),* }
             }
-            /// Problems that show only against the network.
+            /// Returns the problems that depend on the environment.
             pub fn check(&self, env: &$env) -> Vec<$crate::params::Problem> {
                 match self { $(AnyParams::$ty(p) => $name::check(p, env)),* }
             }
-            /// What the entry says of itself.
+            /// Returns the declaration of the entry.
             pub fn meta(&self) -> &'static $crate::registry::Meta {
                 match self { $(AnyParams::$ty(_) => &$name::META),* }
             }
-            /// Builds the machine.
+            /// Builds the entry.
             pub fn build(&self, env: &$env) -> $any {
                 match self { $(AnyParams::$ty(p) => $any::$ty($name::$ty::new(p, env))),* }
             }
@@ -290,10 +309,10 @@ macro_rules! registry {
         $crate::registry!(@statics $env, $entries $($rest)*);
     };
     (@statics $env:ty, $entries:tt $(#[$doc:meta])* fn $m:ident() -> $r:ty ; $($rest:tt)*) => {
-        $crate::registry!(@static_alone $entries, $(#[$doc])* $m $r);
+        $crate::registry!(@static_of_params $entries, $(#[$doc])* $m $r);
         $crate::registry!(@statics $env, $entries $($rest)*);
     };
-    (@static_alone { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
+    (@static_of_params { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
         impl AnyParams {
             $(#[$doc])*
             pub fn $m(&self) -> $r {
@@ -310,7 +329,7 @@ macro_rules! registry {
         }
     };
 
-    // One method at a time, collected in [$done], then the whole impl at once.
+    // Methods are collected in [$done] one at a time, then the whole impl is written.
     (@impl $any:ident $tr:ident $entries:tt [$($done:tt)*]) => {
         impl $tr for $any { $($done)* }
     };

@@ -1,7 +1,8 @@
 //! Random numbers from named streams.
 //!
-//! A stream depends on (seed, name, indices) and on nothing else, so that adding a consumer never shifts another, and every
-//! system of a sweep sees the same flows. The generator is PCG-64 MCG (`rand_pcg::Pcg64Mcg`), whose output is fixed.
+//! A stream depends only on (seed, name, indices). Therefore a new consumer does not change the
+//! numbers of other consumers, and every system of a sweep sees the same flows. The generator is
+//! PCG-64 MCG (`rand_pcg::Pcg64Mcg`), whose output is fixed.
 
 use crate::math;
 use rand_pcg::Pcg64Mcg;
@@ -9,12 +10,13 @@ use rand_pcg::rand_core::Rng as _;
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// One random stream.
+/// A random stream.
 #[derive(Clone, Debug)]
 pub struct Rng(Pcg64Mcg);
 
 impl Rng {
-    /// The stream `name` with `indices` under `seed`. Use [`Streams::take`] inside a run: it refuses a stream taken twice.
+    /// Returns the stream `name` with `indices` for `seed`. Inside a run, use [`Streams::take`],
+    /// which panics if a stream is taken twice.
     pub fn stream(seed: u64, name: &str, indices: &[u64]) -> Rng {
         let mut key = Vec::with_capacity(name.len() + 9 + 8 * indices.len());
         key.extend_from_slice(&seed.to_le_bytes());
@@ -25,15 +27,15 @@ impl Rng {
         }
         Rng(Pcg64Mcg::new(xxh3_128(&key)))
     }
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
-    /// Uniform in [0, 1), 53 bits.
+    /// Draws a uniform number in [0, 1), with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
-    /// Uniform in 0..n, without bias. Panics when `n` is zero.
+    /// Draws a uniform whole number in 0..n, without bias. Panics if `n` is zero.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "a choice among nothing");
         // Lemire's multiplication with rejection of the short interval.
@@ -45,17 +47,17 @@ impl Rng {
             }
         }
     }
-    /// Exponential with the given mean.
+    /// Draws an exponential number with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * math::ln(1.0 - self.unit())
     }
-    /// Pareto with the given shape and smallest value: `scale / (1 - u)^(1/shape)`.
+    /// Draws a Pareto number with the given shape and smallest value: `scale / (1 - u)^(1/shape)`.
     pub fn pareto(&mut self, shape: f64, scale: f64) -> f64 {
         scale * math::pow(1.0 - self.unit(), -1.0 / shape)
     }
 }
 
-/// The streams of one run. Each can be taken once.
+/// The streams of a run. Each stream can be taken once.
 #[derive(Debug)]
 pub struct Streams {
     seed: u64,
@@ -63,11 +65,12 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The streams under `seed`.
+    /// Creates the streams for `seed`.
     pub fn new(seed: u64) -> Streams {
         Streams { seed, taken: BTreeSet::new() }
     }
-    /// Takes the stream `name` with `indices`. Panics when it was taken before: two users of one stream are a bug.
+    /// Takes the stream `name` with `indices`. Panics if it was taken before: two users of the same
+    /// stream are a bug.
     pub fn take(&mut self, name: &str, indices: &[u64]) -> Rng {
         let fresh = self.taken.insert((name.to_owned(), indices.to_vec()));
         assert!(fresh, "random stream `{name}` {indices:?} taken twice");

@@ -1,6 +1,6 @@
-//! A slab: values by `u32` handle, freed handles used again last in, first out.
+//! A slab: values with `u32` handles. Freed handles are reused, the last freed first.
 
-/// Values reached by handle. The order of handles depends only on the order of calls.
+/// Values with handles. The order of handles depends only on the order of calls.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     items: Vec<T>,
@@ -29,27 +29,27 @@ impl<T> Slab<T> {
             }
         }
     }
-    /// Gives the handle back. The value stays where it is until the handle is used again.
+    /// Frees the handle. The value is kept until the handle is reused.
     #[inline]
     pub fn remove(&mut self, handle: u32) {
         debug_assert!(!self.free.contains(&handle), "handle {handle} freed twice");
         self.free.push(handle);
     }
-    /// The value behind `handle`.
+    /// Returns the value of `handle`.
     #[inline]
     pub fn get(&self, handle: u32) -> &T {
         &self.items[handle as usize]
     }
-    /// The value behind `handle`, to change.
+    /// Returns the value of `handle`, mutable.
     #[inline]
     pub fn get_mut(&mut self, handle: u32) -> &mut T {
         &mut self.items[handle as usize]
     }
-    /// How many values are alive.
+    /// Returns the number of live values.
     pub fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }
-    /// Whether none is alive.
+    /// Returns whether no value is live.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_are_used_again_last_in_first_out() {
+    fn handles_are_reused_last_freed_first() {
         let mut slab = Slab::default();
         let [a, b, c] = ["a", "b", "c"].map(|v| slab.insert(v));
         slab.remove(a);

@@ -32,7 +32,8 @@ pub fn is_hidden(c: char) -> bool {
     !c.is_ascii_graphic() && (c.is_control() || HIDDEN.iter().any(|range| range.contains(&c)))
 }
 
-/// Writes every hidden character of a text as its number, `\u{202e}`. Line feeds and tabs stay.
+/// Replaces every hidden character of a text by its number, like `\u{202e}`. Line feeds and tabs
+/// stay.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     let escapes = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.contains(escapes) {

@@ -1,4 +1,4 @@
-//! Simulated time: whole picoseconds in 64 bits, 213 days long.
+//! Simulated time: whole picoseconds in 64 bits, which last 213 days.
 //!
 //! A byte at 100 Gb/s takes 80 ps, so every standard rate has whole byte times. No float is ever a time.
 
@@ -16,58 +16,58 @@ pub struct Dur(pub u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Never: later than every event.
+    /// Later than every event; means never.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// Picoseconds since the start.
+    /// Returns the picoseconds since the start.
     pub const fn ps(self) -> u64 {
         self.0
     }
-    /// Seconds, for people and for floating-point statistics only.
+    /// Returns seconds, for output and for floating-point statistics only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
     }
-    /// The span from `earlier` to `self`, zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Dur {
         Dur(self.0.saturating_sub(earlier.0))
     }
-    /// The instant `d` before this one, not before the start.
+    /// Returns the instant `d` before this instant, but not before the start.
     pub fn before(self, d: Dur) -> Time {
         Time(self.0.saturating_sub(d.0))
     }
-    /// `self + d`, or never when that is out of range.
+    /// Returns `self + d`, or [`Time::MAX`] if the sum is out of range.
     pub fn after(self, d: Dur) -> Time {
         Time(self.0.saturating_add(d.0))
     }
 }
 
 impl Dur {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Dur = Dur(0);
     /// Longer than every run.
     pub const MAX: Dur = Dur(u64::MAX);
 
-    /// Picoseconds.
+    /// Returns picoseconds.
     pub const fn ps(self) -> u64 {
         self.0
     }
-    /// `n` nanoseconds.
+    /// Returns `n` nanoseconds.
     pub const fn from_ns(n: u64) -> Dur {
         Dur(n * 1_000)
     }
-    /// `n` microseconds.
+    /// Returns `n` microseconds.
     pub const fn from_us(n: u64) -> Dur {
         Dur(n * 1_000_000)
     }
-    /// `n` milliseconds.
+    /// Returns `n` milliseconds.
     pub const fn from_ms(n: u64) -> Dur {
         Dur(n * 1_000_000_000)
     }
-    /// `n` seconds.
+    /// Returns `n` seconds.
     pub const fn from_secs(n: u64) -> Dur {
         Dur(n * 1_000_000_000_000)
     }
-    /// Seconds, for people and for floating-point statistics only.
+    /// Returns seconds, for output and for floating-point statistics only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
     }
@@ -121,7 +121,8 @@ impl Div<u64> for Dur {
 }
 
 impl fmt::Display for Dur {
-    /// The largest unit that needs no more than three decimals: `129.28us`, `10ms`, `800ps`.
+    /// Writes the time in the largest unit that needs at most three decimals: `129.28us`, `10ms`,
+    /// `800ps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] = [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
         for (scale, unit) in UNITS {

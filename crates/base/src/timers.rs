@@ -1,18 +1,21 @@
-//! The timers of one host: one lazy deadline per (flow, kind). The host's own timers are those of [`FlowId::HOST`].
+//! The timers of a host: a lazy deadline per (flow, kind). The timers of the host itself belong to
+//! [`FlowId::HOST`].
 //!
-//! Arming again with a later deadline, as every ACK does to a retransmission timer, writes one word: the queued wake-up stays where
-//! it is and, when it comes early, is filed again at the deadline. So the queue holds about one entry per armed timer.
+//! Arming a timer again with a later deadline, as every ACK does with the retransmission timer,
+//! writes a single word: the queued wake-up keeps its time and, when it is due too early, is queued
+//! again for the deadline. Thus the queue has about one entry per armed timer.
 
 use crate::map::FlowMap;
 use crate::{FlowId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Kinds of timers that a flow, or the host, can have: kinds are numbers below this. A protocol with more deadlines, such as one for each
-/// path of a flow, keeps these itself and arms the earliest: room for more kinds would cost every flow of every protocol.
+/// Number of kinds of timers of a flow or of the host: kinds are numbers below this. A protocol
+/// with more deadlines, for example one for each path of a flow, keeps them itself and arms the
+/// earliest: more kinds would cost memory for every flow of every protocol.
 pub const KINDS: usize = 4;
 
-/// Names a timer. The kind's number orders timers that are due at once.
+/// The identity of a timer. Timers that are due at the same time are ordered by kind, then by flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TimerKey {
     /// The protocol's own number, below [`KINDS`].
@@ -21,20 +24,20 @@ pub struct TimerKey {
     pub flow: FlowId,
 }
 
-/// What is known of one timer; `Time::MAX` means none.
+/// The state of a timer; `Time::MAX` means none.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     deadline: Time,
     queued: Time,
 }
 
-/// The timers of one host.
+/// The timers of a host.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    /// When to look next: no entry of the queue is due before.
+    /// Time of the first entry of the queue.
     next: Time,
     slots: FlowMap<[Timer; KINDS]>,
-    // Entries whose time is not `queued` any more are stale and are thrown away when they surface.
+    // Entries whose time is not `queued` any more are stale and are discarded when they are due.
     queue: BinaryHeap<Reverse<(Time, TimerKey)>>,
 }
 
@@ -45,7 +48,8 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Sets the deadline of `key`, whether or not it was armed. Panics when its kind is not below [`KINDS`].
+    /// Sets the deadline of `key`, whether or not it was armed. Panics if its kind is not below
+    /// [`KINDS`].
     pub fn arm(&mut self, key: TimerKey, at: Time) {
         let none = Timer { deadline: Time::MAX, queued: Time::MAX };
         let timer = &mut self.slots.or_insert_with(key.flow, || [none; KINDS])[key.kind as usize];
@@ -56,21 +60,21 @@ impl Timers {
             self.next = self.next.min(at);
         }
     }
-    /// Takes the deadline of `key` away.
+    /// Removes the deadline of `key`.
     pub fn disarm(&mut self, key: TimerKey) {
         if let Some(timers) = self.slots.get_mut(key.flow) {
             timers[key.kind as usize].deadline = Time::MAX;
         }
     }
-    /// Whether `key` is armed.
+    /// Returns whether `key` is armed.
     pub fn is_armed(&self, key: TimerKey) -> bool {
         self.slots.get(key.flow).is_some_and(|timers| timers[key.kind as usize].deadline != Time::MAX)
     }
-    /// Forgets all timers of a flow.
+    /// Removes all timers of a flow.
     pub fn forget(&mut self, flow: FlowId) {
         self.slots.remove(flow);
     }
-    /// When to look next: no timer is due before.
+    /// Returns the time of the next wake-up: no timer is due before.
     #[inline]
     pub fn next_wake(&self) -> Time {
         self.next
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn due_timers_come_by_deadline_kind_flow() {
+    fn due_timers_are_ordered_by_deadline_kind_flow() {
         let mut timers = Timers::default();
         for (k, at) in [(key(1, 0), 5), (key(0, 9), 5), (key(0, 2), 5), (key(3, 1), 4), (key(0, 0), 6)] {
             timers.arm(k, Time(at));
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn disarmed_and_forgotten_timers_stay_silent() {
+    fn disarmed_and_removed_timers_do_not_fire() {
         let mut timers = Timers::default();
         timers.arm(key(0, 1), Time(5));
         timers.arm(key(1, 2), Time(5));
@@ -187,7 +191,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the len is 4 but the index is 4")]
-    fn there_are_so_many_kinds_and_no_more() {
+    fn a_kind_that_is_too_large_panics() {
         Timers::default().arm(key(KINDS as u8, 0), Time(1));
     }
 }

@@ -1,4 +1,5 @@
-//! Rates, sizes, fractions and queue limits: exact integers, read from and printed as the literals of scenario files.
+//! Rates, sizes, fractions and queue limits: exact integers, read and written as the literals of
+//! scenario files.
 
 use crate::time::Dur;
 use std::fmt;
@@ -11,11 +12,11 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Bytes(pub u64);
 
-/// A fraction in parts per billion, so that products with rates stay whole.
+/// A fraction in parts per billion, so that products with rates are whole numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Fraction(pub u64);
 
-/// A queue limit: waiting packets or waiting bytes, never the packet in transmission.
+/// A queue limit, in waiting packets or waiting bytes. The packet in transmission does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Limit {
     /// `"100pkt"`
@@ -28,7 +29,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether `packets` of `bytes` in all are more than this.
+    /// Returns whether `packets` packets with `bytes` bytes in total exceed the limit.
     #[inline]
     pub fn exceeded_by(self, packets: u32, bytes: u64) -> bool {
         match self {
@@ -37,7 +38,7 @@ impl Limit {
             Limit::Unlimited => false,
         }
     }
-    /// In bytes, if every packet has `packet` bytes. `None`: no limit.
+    /// Returns the limit in bytes if every packet has `packet` bytes, or `None` if there is no limit.
     pub fn in_bytes(self, packet: Bytes) -> Option<Bytes> {
         match self {
             Limit::Packets(n) => Some(Bytes(u64::from(n).saturating_mul(packet.0))),
@@ -47,7 +48,7 @@ impl Limit {
     }
 }
 
-/// A rate, or a fraction of the rate of the link in question.
+/// A rate, or a fraction of the rate of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RateOr {
     /// `"0.8Gbps"`
@@ -60,35 +61,37 @@ pub enum RateOr {
 const PS_PER_SEC: u128 = 1_000_000_000_000;
 
 impl Rate {
-    /// Bits per second.
+    /// Returns bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
-    /// `n` gigabits per second.
+    /// Returns `n` gigabits per second.
     pub const fn from_gbps(n: u64) -> Rate {
         Rate(n * 1_000_000_000)
     }
-    /// Picoseconds per byte with 16 fractional bits, rounded down: exact for every standard rate.
+    /// Returns picoseconds per byte with 16 fractional bits, rounded down: exact for every standard
+    /// rate.
     pub const fn ps_per_byte_fp16(self) -> u64 {
         (((8 * PS_PER_SEC) << 16) / self.0 as u128) as u64
     }
-    /// How long `bytes` take on the wire: `ceil(8e12 * bytes / rate)` ps, from [`ps_per_byte_fp16`](Self::ps_per_byte_fp16).
+    /// Returns the transmission time of `bytes`: `ceil(8e12 * bytes / rate)` ps, from
+    /// [`ps_per_byte_fp16`](Self::ps_per_byte_fp16).
     pub fn tx_time(self, bytes: u64) -> Dur {
         let ps = (u128::from(bytes) * u128::from(self.ps_per_byte_fp16())).div_ceil(1 << 16);
         Dur(u64::try_from(ps).expect("a transmission shorter than 213 days"))
     }
-    /// The gap after `bytes` at this pace: `ceil(bits * 1e12 / rate)` ps.
+    /// Returns the pacing gap after `bytes` at this rate: `ceil(bits * 1e12 / rate)` ps.
     pub fn gap(self, bytes: u64) -> Dur {
         Dur((u128::from(bytes) * 8 * PS_PER_SEC).div_ceil(u128::from(self.0)) as u64)
     }
-    /// Whole bytes sent in `d`, rounded down.
+    /// Returns the whole bytes sent in `d`, rounded down.
     pub fn bytes_in(self, d: Dur) -> u64 {
         (u128::from(self.0) * u128::from(d.0) / (8 * PS_PER_SEC)) as u64
     }
-    /// `fraction` of this rate, rounded down.
+    /// Returns `fraction` of this rate, rounded down.
     pub fn times(self, fraction: Fraction) -> Rate {
         let product = u128::from(self.0) * u128::from(fraction.0);
-        // Ports do this for every packet, and a division of 64 bits is a few instructions.
+        // Ports call this for every packet, and a 64-bit division takes only a few instructions.
         Rate(match u64::try_from(product) {
             Ok(product) => product / Fraction::ONE.0,
             Err(_) => (product / u128::from(Fraction::ONE.0)) as u64,
@@ -97,7 +100,7 @@ impl Rate {
 }
 
 impl Dur {
-    /// `fraction` of this span, rounded down; the longest span where that is out of range.
+    /// Returns `fraction` of this time, rounded down, or [`Dur::MAX`] if the product is out of range.
     pub fn times(self, fraction: Fraction) -> Dur {
         let product = u128::from(self.0) * u128::from(fraction.0) / u128::from(Fraction::ONE.0);
         Dur(u64::try_from(product).unwrap_or(u64::MAX))
@@ -107,18 +110,18 @@ impl Dur {
 impl Fraction {
     /// One.
     pub const ONE: Fraction = Fraction(1_000_000_000);
-    /// Parts per billion.
+    /// Returns parts per billion.
     pub const fn ppb(self) -> u64 {
         self.0
     }
-    /// `1 - self`. Panics above one.
+    /// Returns `1 - self`. Panics if `self` is above one.
     pub fn complement(self) -> Fraction {
         Fraction(Self::ONE.0 - self.0)
     }
 }
 
 impl RateOr {
-    /// The rate meant on a link of rate `line`.
+    /// Returns the rate on a link with the rate `line`.
     pub fn on(self, line: Rate) -> Rate {
         match self {
             RateOr::Rate(rate) => rate,
@@ -127,7 +130,7 @@ impl RateOr {
     }
 }
 
-/// A decimal literal split into mantissa, number of decimals and unit: `12.5us` is (125, 1, "us").
+/// Splits a decimal literal into mantissa, number of decimals and unit: `12.5us` is (125, 1, "us").
 fn split(text: &str) -> Option<(u128, u32, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -140,12 +143,12 @@ fn split(text: &str) -> Option<(u128, u32, &str)> {
     Some((mantissa, decimals.len() as u32, unit.trim()))
 }
 
-/// `mantissa / 10^decimals * scale` as a whole number that fits 64 bits.
+/// Returns `mantissa / 10^decimals * scale` as a whole number in 64 bits.
 fn whole(mantissa: u128, decimals: u32, scale: u128) -> Result<u64, String> {
     let product = mantissa.checked_mul(scale).ok_or("is too large")?;
     let divisor = 10u128.pow(decimals);
     if product % divisor != 0 {
-        return Err("is finer than the smallest unit kept".to_owned());
+        return Err("is not a whole multiple of the smallest unit".to_owned());
     }
     u64::try_from(product / divisor).map_err(|_| "is too large".to_owned())
 }
@@ -161,7 +164,7 @@ fn with_unit(text: &str, units: &[(&str, u128)], example: &str) -> Result<u64, S
     if unit.is_empty() {
         return Err(format!("has no unit: write one of {}, like `{example}`", names()));
     }
-    let scale = units.iter().find(|u| u.0 == unit).ok_or_else(|| format!("has the unit `{unit}`, allowed are {}", names()))?;
+    let scale = units.iter().find(|u| u.0 == unit).ok_or_else(|| format!("has the unit `{unit}`, but allowed are {}", names()))?;
     whole(mantissa, decimals, scale.1)
 }
 
@@ -227,7 +230,7 @@ pub fn parse_fraction(text: &str) -> Result<Fraction, String> {
     }
 }
 
-/// `value` in the largest unit that divides it.
+/// Writes `value` in the largest unit that divides it.
 fn show(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
     for &(scale, unit) in units {
         if value >= scale && value.is_multiple_of(scale) {

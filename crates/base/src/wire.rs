@@ -1,25 +1,25 @@
-//! What the engine knows of the packets that it moves.
+//! Packets as the engine sees them.
 
 use crate::Time;
 
-/// An idle port sends nothing before a time, though packets wait.
+/// A time before which an idle port sends nothing although packets wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// That time; `Time::MAX`: nothing before another packet has come.
+    /// Time of the next transmission; `Time::MAX`: none before another packet arrives.
     pub until: Time,
-    /// Bytes on the wire of the packet that is sent then, if no other comes before.
+    /// Bytes on the wire of the packet that is sent at that time, if no other packet arrives before.
     pub wire_len: u32,
 }
 
 /// A packet as links see it.
 pub trait Wire: Copy {
-    /// Bytes on the wire.
+    /// Returns the bytes on the wire.
     fn wire_len(&self) -> u32;
-    /// When its last bit reaches the far end of its link.
+    /// Returns the time at which the last bit reaches the far end of the link.
     fn arrival(&self) -> Time;
-    /// Sets that time.
+    /// Sets the arrival time.
     fn set_arrival(&mut self, at: Time);
-    /// It meets congestion: marks it, if it can be marked. Says whether it can.
+    /// Marks the packet as having met congestion, if it can be marked. Returns whether it can.
     fn mark(&mut self) -> bool {
         false
     }

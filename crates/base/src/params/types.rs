@@ -44,7 +44,7 @@ impl Param for RateOr {
 }
 
 impl PartialOrd for RateOr {
-    /// Only values of one kind compare.
+    /// Compares values of the same kind only.
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         match (self, other) {
             (RateOr::Rate(a), RateOr::Rate(b)) => a.partial_cmp(b),
@@ -54,7 +54,7 @@ impl PartialOrd for RateOr {
     }
 }
 impl PartialOrd for Limit {
-    /// Only values of one kind compare; no limit is above every limit.
+    /// Compares values of the same kind only; `Unlimited` is above every limit.
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         use std::cmp::Ordering::{Equal, Greater, Less};
         match (self, other) {
