@@ -214,7 +214,7 @@ fn warnings_are_shown_once_and_strict_makes_them_errors() {
         let (outcome, plan, err) = output(&[&command[..], SOUND, &heavy].concat(), None);
         assert!(exit_code(&outcome) == 0 && !plan.contains("warning"), "{err}");
         assert_eq!(err.matches("warning: `workload.web.load`: `1.5` offers the link `").count(), 1, "{err}");
-        assert!(err.contains("[command line:1:") && err.contains("  hint: its queue grows"), "{err}");
+        assert!(err.contains("[command line:1:") && err.contains("  hint: the queue of this link grows"), "{err}");
         let _ = fs::remove_dir_all(&out);
 
         let (outcome, _, err) = output(&[&command[..], SOUND, &heavy, &["--strict"]].concat(), None);

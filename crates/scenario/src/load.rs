@@ -1,4 +1,5 @@
-//! From text to plan: parse, lay profiles and settings over, put beside entries what they bring, read, check, expand, write out.
+//! From text to plan: parse, apply profiles and settings, add the settings that entries imply,
+//! read, check, expand, write the plan.
 
 use crate::checks::check::check;
 use crate::checks::cut_off::cut_off;
@@ -17,7 +18,7 @@ use crate::plan::spec::{Options, Plan, QueueLength};
 use crate::read;
 use crate::read::implied;
 use crate::read::layers::Layers;
-use crate::read::short_forms::spell_out;
+use crate::read::short_forms::expand_short_forms;
 use crate::text::diag::{Diagnostics, Item, Place, Sources};
 use crate::text::tree::{Node, Table, Value, parse_file};
 use std::collections::BTreeSet;
@@ -31,11 +32,11 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let files = Arc::new(Files::new(dir));
     let mut syntax = Vec::new();
     let mut base = parse_file(text, &mut syntax);
-    spell_out(&mut base);
+    expand_short_forms(&mut base);
     let profiles = base.remove("profile").map(|e| e.node);
 
     let mut layers = Layers::new(base.clone());
-    lay_profiles(&mut layers, profiles.as_ref(), &options.profiles, &mut sources);
+    apply_profiles(&mut layers, profiles.as_ref(), &options.profiles, &mut sources);
     for (key, value) in &options.set {
         layers.set(key, value, &mut sources);
     }
@@ -68,8 +69,8 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     plan.resolved = resolved;
     plan.queues = queues;
     plan.auto = auto.map(|(params, at)| {
-        let message = format!("`metric`: there is no metric `{}` to be precise in", params.metric);
-        let hint = "`flowloom list metrics` prints all; those that depend on the machine cannot be taken";
+        let message = format!("`metric`: there is no metric `{}` whose precision can be measured", params.metric);
+        let hint = "`flowloom list metrics` prints all metrics; metrics that depend on the machine cannot be used here";
         let item = Item::new(at, message, "must be a metric", hint);
         AutoSeedRule { params, no_such_metric: Diagnostics::new(sources.clone(), Vec::new(), vec![item]) }
     });
@@ -77,30 +78,31 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     Ok(plan)
 }
 
-/// Which flows count, as a comment, where that is not all of them from an empty network.
+/// Returns a comment that says which flows count, unless all flows count and the run starts in an
+/// empty network.
 fn counted(plan: &Plan) -> &'static str {
     match plan.points.iter().map(|point| point.run.counted()).find(|counted| *counted != CountedFlows::All) {
         Some(CountedFlows::Steady) => {
-            "\n# flows: a steady state: flows under way at the start, which fluids have brought there, and flows behind the last keep up the load and do not\n\
-             # count; `[measure] flows = \"all\"` begins with an empty network\n"
+            "\n# flows: steady state: additional flows, open at the start (computed as fluids) and after the last flow, keep up the load and do\n\
+             # not count; `[measure] flows = \"all\"` starts with an empty network\n"
         }
         Some(CountedFlows::Window) => {
-            "\n# flows: those that start in the window of [measure] count; `flows = \"all\"` counts all\n"
+            "\n# flows: only flows that start in the window of [measure] count; `flows = \"all\"` counts all flows\n"
         }
         _ => "",
     }
 }
 
-/// `flows = "steady"` where no flow comes from an open loop.
+/// Returns an error for `flows = "steady"` if no workload is an open loop.
 fn never_steady(plan: &Plan, root: &Table) -> Option<Item> {
     let entry = root.get("measure")?.node.table()?.get("flows")?;
     plan.points.first().filter(|point| point.run.measure.flows == CountedFlows::Steady && !point.run.has_open_loop())?;
-    let message = "`flows`: no workload of `{}` goes on for ever at its load".replace("{}", &plan.name);
-    let hint = "a `poisson` workload does, from the start of the run and without `until`; leave `flows` out for all others";
+    let message = "`flows`: no workload of `{}` can continue its load for ever".replace("{}", &plan.name);
+    let hint = "add a `poisson` workload without `start` and `until`, or remove `flows`";
     Some(Item::new(entry.key_at, message, "there is no steady state", hint))
 }
 
-/// Lengths of queues as comments.
+/// Returns queue lengths as comments.
 fn comments(queues: &[QueueLength]) -> String {
     const MOST: usize = 40;
     let mut lines: Vec<String> = queues.iter().take(MOST).map(queues::line).collect();
@@ -110,8 +112,8 @@ fn comments(queues: &[QueueLength]) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
-/// Lays the chosen profiles over the file, each upon those before it.
-fn lay_profiles(layers: &mut Layers, profiles: Option<&Node>, chosen: &[String], sources: &mut Sources) {
+/// Applies the chosen profiles to the file, in order.
+fn apply_profiles(layers: &mut Layers, profiles: Option<&Node>, chosen: &[String], sources: &mut Sources) {
     const OPTION: &str = "--profile ";
     if chosen.is_empty() {
         return;
@@ -122,7 +124,7 @@ fn lay_profiles(layers: &mut Layers, profiles: Option<&Node>, chosen: &[String],
         let at = Place::new(source, start..start + name.len());
         start += name.len() + 1;
         if chosen[..number].contains(name) {
-            let hint = "profiles are laid over one another in the order given: name each once";
+            let hint = "profiles are applied in the order given: name each profile once";
             layers.problems.push(Item::new(at, format!("profile `{name}` is given twice"), "given before", hint));
         } else {
             layers.profile(profiles, name, number, at);
@@ -130,7 +132,7 @@ fn lay_profiles(layers: &mut Layers, profiles: Option<&Node>, chosen: &[String],
     }
 }
 
-/// Everything read, and all that is wrong with it in `problems`.
+/// Reads and checks a scenario. Adds all problems to `problems`.
 fn read_and_check(
     root: &Table,
     files: &Arc<Files>,
@@ -143,7 +145,7 @@ fn read_and_check(
     Some(draft)
 }
 
-/// Seeds of the command line: at least one, all different.
+/// Checks the seeds of the command line: at least one, all different.
 fn check_seeds(seeds: &[u64], sources: &mut Sources, problems: &mut Vec<Item>) -> Vec<u64> {
     let text: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let text = format!("--seed {}", text.join(","));
@@ -157,7 +159,7 @@ fn check_seeds(seeds: &[u64], sources: &mut Sources, problems: &mut Vec<Item>) -
     seeds.to_vec()
 }
 
-/// Profiles that were not chosen are checked too: their own keys must make a scenario that can run.
+/// Checks the profiles that are not chosen: with their keys, the scenario must be valid.
 fn other_profiles(base: &Table, profiles: Option<&Node>, options: &Options, files: &Arc<Files>, problems: &mut Vec<Item>) {
     let Some(profiles) = profiles else { return };
     let Some(table) = profiles.table() else {
@@ -188,7 +190,7 @@ fn collect_places(node: &Node, places: &mut BTreeSet<Place>) {
     }
 }
 
-/// The name of a scenario without `name`: its file's, without folder and extension.
+/// Returns the name of a scenario without `name`: the name of its file, without folder and extension.
 fn stem(file: &str) -> String {
     let stem = Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     if stem.is_empty() { "scenario".to_owned() } else { plain_name(&stem) }

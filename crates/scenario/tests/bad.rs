@@ -1,6 +1,7 @@
-//! Scenarios that cannot run, one mistake (or a few) each, and what is said about them.
+//! Scenarios that cannot run, with one mistake or a few each, and the error messages.
 //!
-//! `bad/*.toml` may begin with `# set: key=value`, `# profile: name` or `# seed: 1,2`: what the command line adds.
+//! `bad/*.toml` may begin with options of the command line: `# set: key=value`, `# profile: name`
+//! or `# seed: 1,2`.
 
 use scenario::{Options, Style};
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ fn cases() -> Vec<(String, String)> {
     cases
 }
 
-/// The text with one word in the place of each list of all entries of a room: a new entry changes no message.
+/// Replaces each list of all entries of a room by a placeholder, so that a new entry changes no
+/// message.
 fn without_entries(text: String) -> String {
     let rooms = scenario::ROOMS.iter().filter(|room| room.entries.len() > 1);
     rooms.fold(text, |text, room| {
@@ -62,7 +64,7 @@ fn every_mistake_is_explained() {
         assert!(!found.render(Style::Unicode).contains('\u{1b}') && found.render(Style::Colour).contains('\u{1b}'));
         let places: Vec<_> = found.items().iter().filter(|i| i.file == name).map(|i| (i.line, i.col)).collect();
         assert!(places.is_sorted(), "{name}: {places:?}");
-        // Long lists of values in a line say nothing here.
+        // Long lines are cut, because they only list values.
         let short = without_entries(shown);
         let short = short.lines().map(|l| if l.len() > 200 { format!("{}...", &l[..120]) } else { l.to_owned() });
         all.push_str(&format!("=== {name}\n{}\n\n", short.collect::<Vec<_>>().join("\n")));

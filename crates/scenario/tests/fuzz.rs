@@ -1,4 +1,5 @@
-//! No text makes the reader panic: scenarios with random damage are read, and drawn where they still can run.
+//! No text makes the reader panic: scenarios with random damage are read, and their flows are drawn
+//! if they can still run.
 
 use proptest::prelude::*;
 use scenario::Options;
@@ -52,7 +53,7 @@ workload.web.flows = 3
 system.MERP.agent.alpha = 0.9
 "#;
 
-/// Words that mean something here, and values at the edges.
+/// Words with a meaning in scenarios, and extreme values.
 const WORDS: [&str; 40] = [
     "[",
     "]",
@@ -101,7 +102,7 @@ enum Damage {
     Cut(prop::sample::Index, usize),
     Insert(prop::sample::Index, &'static str),
     Byte(prop::sample::Index, char),
-    /// The value of a line becomes a word.
+    /// Replaces the value of a line by a word.
     Value(prop::sample::Index, &'static str),
     Repeat(prop::sample::Index),
     Drop(prop::sample::Index),
@@ -165,7 +166,7 @@ fn apply(text: String, damage: &Damage) -> String {
     chars.into_iter().collect()
 }
 
-/// Reads it; draws what can run; draws the report of what cannot.
+/// Reads a scenario. If it can run, draws its flows; if not, renders its error messages.
 fn read(text: &str, options: &Options) {
     match scenario::load(text, "fuzz.toml", &folder(), options) {
         Ok(plan) => {
@@ -199,7 +200,7 @@ proptest! {
 
     #[test]
     fn damage_never_makes_it_panic(seed in any::<prop::sample::Index>(), all in prop::collection::vec(damage(), 1..6)) {
-        // Half the time the scenario that uses everything.
+        // In half of the cases, the scenario that uses all features.
         let seeds = &*SEEDS;
         let i = seed.index(2 * seeds.len());
         let text = all.iter().fold(seeds[i.min(seeds.len()) % seeds.len()].clone(), apply);

@@ -1,4 +1,4 @@
-//! Plans of scenarios that can run: what the points are, what is written out, which flows are drawn.
+//! Plans of scenarios that can run: their points, the written plan, and the flows that are drawn.
 
 use scenario::{Options, Plan};
 use std::path::Path;
@@ -115,7 +115,7 @@ fn folders_are_unique_and_plain() {
     assert_eq!((ids.len(), n), (8 + 16 + 8 + 8, 40));
 }
 
-/// The NIC's queue is that of the switches without its limit; what a NIC names of its own goes over it.
+/// The queue of the NIC is that of the switches without its limit; settings of the NIC override it.
 #[test]
 fn host_ports_follow_the_switches() {
     let nic = |line: &str| {
@@ -141,7 +141,7 @@ fn host_ports_follow_the_switches() {
     assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
 }
 
-/// Each port has the limit and the threshold of its own rate, and `check` says which.
+/// Each port has the limit and the threshold for its own rate, and `check` prints them.
 #[test]
 fn queues_that_are_left_to_a_rule_fit_their_ports() {
     let network = "[topology]\nkind='leaf_spine'\nleaves=2\nspines=2\nhosts_per_leaf=2\nhost_rate='10Gbps'\nspine_rate='100Gbps'\ndelay='12us'\n";
@@ -174,11 +174,12 @@ fn queues_that_are_left_to_a_rule_fit_their_ports() {
     assert_eq!(plan.queues.iter().map(|queue| queue.key).collect::<Vec<_>>(), ["limit", "mark"]);
     assert_eq!(plain(plan.resolved()).points, plan.points);
 
-    // What is given is no rule's. One line stands for all values of a sweep that changes nothing.
+    // Given lengths are not listed. A length that is equal for all values of a sweep has a single
+    // line.
     assert_eq!(plain(&text("{ kind='ecn_threshold', limit='9pkt', mark='3pkt' }")).queues, []);
     assert_eq!(plain(&text("{ kind='strict', classes=[2, 4] }")).queues.len(), 1);
     assert_eq!(plain(&format!("engine='flow'\n{}", text("'droptail'"))).queues, []);
-    // Others parts of the system see the lengths as well.
+    // Other parts of the system see the lengths too.
     let stam = |mark: &str| {
         plain(&text(&format!(
             "{{ kind='strict', classes=16, mark={mark} }}\npolicy='stam'\n[workload.v]\nkind='poisson'\ndeadline='9ms'"
@@ -201,16 +202,17 @@ fn what_is_written_out_reads_back_as_the_same_plan() {
             (plan.points.clone(), plan.sweep_keys.clone(), plan.labels.clone())
         );
         assert_eq!(again.name, plan.name);
-        // Each point alone does too.
+        // The text of a single point gives the same point, too.
         for point in &plan.points {
-            let alone = plain(&point.resolved());
-            assert_eq!((alone.points.len(), &alone.points[0].run), (1, &point.run));
-            assert_eq!(alone.points[0].config_hash(), point.config_hash());
+            let single = plain(&point.resolved());
+            assert_eq!((single.points.len(), &single.points[0].run), (1, &point.run));
+            assert_eq!(single.points[0].config_hash(), point.config_hash());
         }
     }
 }
 
-/// Ideal references stand behind the systems, once per network, workload and seed, whatever the systems sweep.
+/// Ideal references follow the systems, once per network, workload and seed, whatever the systems
+/// sweep.
 #[test]
 fn ideal_references_are_points_of_their_own() {
     let text = r#"
@@ -239,11 +241,11 @@ fn ideal_references_are_points_of_their_own() {
     for ideal in ideals {
         let same = systems.iter().find(|p| p.label == "other" && p.seed == ideal.seed && p.swept == ideal.swept).unwrap();
         assert_eq!(same.run.flows(), ideal.run.flows());
-        assert_eq!(ideal.run.sample, None, "nothing to look at");
+        assert_eq!(ideal.run.sample, None, "an ideal reference has no series");
     }
     let again = plain(plan.resolved());
     assert_eq!((again.points, again.labels), (plan.points.clone(), plan.labels.clone()));
-    // What a system is does not concern an ideal reference: it is not run again when one changes.
+    // An ideal reference does not depend on systems: it is not run again when a system changes.
     let changed = load(text, &set(&[("system.other.qdisc.limit", "9pkt"), ("system.newreno.transport.min_rto", "1ms")]));
     let hashes = |plan: &scenario::Plan| -> Vec<(String, u64)> {
         plan.points.iter().filter(|p| p.run.ideal.is_some()).map(|p| (p.id.clone(), p.config_hash())).collect()
@@ -279,7 +281,7 @@ fn profiles_and_settings_change_what_they_name() {
     assert_eq!(smoke.points.iter().map(|p| p.seed).collect::<Vec<_>>(), [7; 4]);
     assert_eq!(smoke.sweep_keys, ["system.qdisc.limit"]);
     assert!(smoke.points.iter().all(|p| p.run.flows().unwrap().len() == 8));
-    // Another kind replaces the table.
+    // A table with another kind replaces the table.
     let fixed = load(TREE, &profile("fixed"));
     assert_eq!(fixed.points[0].run.net.hosts().len(), 5);
     let sizes: Vec<u64> = fixed.points[0].run.flows().unwrap().iter().filter(|f| f.workload == 1).map(|f| f.size_bytes).collect();
@@ -294,7 +296,7 @@ fn profiles_and_settings_change_what_they_name() {
 }
 
 #[test]
-fn profiles_are_laid_over_one_another_in_order() {
+fn profiles_are_applied_in_order() {
     let text = format!("{TREE}[profile.literal]\nmtu = \"9000B\"\nworkload.web = {{ flows = 9, size_unit = \"payload\" }}\n");
     let flows = |names: &str| {
         let plan = load(&text, &profile(names));
@@ -303,14 +305,14 @@ fn profiles_are_laid_over_one_another_in_order() {
     };
     assert_eq!((flows("smoke"), flows("literal")), ((5, 1500, 7), (9, 9000, 1)));
     assert_eq!((flows("literal,smoke"), flows("smoke, literal")), ((5, 9000, 7), (9, 9000, 7)));
-    // What is written out names the profile that set a value.
+    // The written plan names the profile that set a value.
     let plan = load(&text, &profile("literal,smoke"));
     for (start, end) in [("mtu", "# profile literal"), ("flows", "# profile smoke"), ("size_unit", "# profile literal")] {
         let line = plan.resolved().lines().find(|l| l.starts_with(start)).unwrap();
         assert!(line.ends_with(end), "{line}");
     }
     assert_eq!(plain(plan.resolved()).points, plan.points);
-    // A profile that was not chosen is checked by itself.
+    // A profile that is not chosen is checked separately.
     let broken = format!("{text}[profile.other]\nmtu = 5\n");
     let found = scenario::load(&broken, "tree.toml", Path::new("."), &profile("literal,smoke")).unwrap_err();
     assert_eq!(found.items().len(), 1, "{found}");
@@ -409,7 +411,7 @@ fn the_hash_covers_all_that_matters_and_files_too() {
     assert_ne!(first, hash(text, &Options::default()));
 }
 
-/// What is selected counts, and not how it is written.
+/// Equal selections give equal hashes, however they are written.
 #[test]
 fn selections_of_samples_are_read_back() {
     let text = |more: &str| {
@@ -490,7 +492,7 @@ fn events_are_tables_by_number() {
     let words = "# events with seed 2, event.2.random.count = 2\n#   0s down agg2_0--core1, agg2_1--core3\n\
                  #   10ms down agg0_1--core3\n#   20ms up agg0_1--core3\n";
     assert!(plan.resolved().ends_with(words), "{}", plan.resolved());
-    // What is written out is the same plan.
+    // Reading the written plan gives the same plan.
     let again = plain(plan.resolved());
     assert_eq!((again.points.len(), again.resolved()), (4, plain(again.resolved()).resolved()));
     for (a, b) in plan.points.iter().zip(&again.points) {
@@ -528,7 +530,7 @@ fn events_are_set_and_swept_by_number_or_name() {
 }
 
 #[test]
-fn hosts_may_stay_apart_when_that_is_asked_for() {
+fn hosts_may_stay_disconnected_with_unreachable_run() {
     let cut = format!("{EVENTS}[event.3]\nnode = \"edge0_0\"\n").replacen("[[event]]", "[event.1]", 1).replacen(
         "[[event]]",
         "[event.2]",
@@ -538,12 +540,13 @@ fn hosts_may_stay_apart_when_that_is_asked_for() {
     assert_eq!(refused.items().len(), 1);
     assert!(refused.items()[0].message.starts_with("`event.3`: "), "{refused}");
     assert!(load(&cut, &set(&[("failure.unreachable", "run")])).points.len() == 4);
-    // It comes up again: nothing stays apart.
+    // The node comes up again: no hosts stay disconnected.
     assert!(load(&cut, &set(&[("event.3.until", "10ms")])).points.len() == 4);
 }
-/// Hosts do not forward: a host with a NIC at both switches does not connect the hosts of the one with those of the other.
+/// Hosts do not forward: a host with a NIC at each of two switches does not connect the other hosts
+/// of these switches.
 #[test]
-fn a_host_with_several_nics_is_no_bridge() {
+fn a_host_with_several_nics_is_not_a_bridge() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("nodes.csv"), "name,kind\nboth,host\nleft,host\nright,host\ns,switch\nt,switch\n").unwrap();
     let attempt = |more: &str, rest: &str| {
@@ -576,7 +579,7 @@ fn web(plan: &Plan) -> Vec<(u64, u64, Option<u64>)> {
 }
 
 #[test]
-fn deadlines_leave_the_flows_as_they_are() {
+fn deadlines_do_not_change_the_flows() {
     const MS: u64 = 1_000_000_000;
     let flows = |plan: &Plan| plan.points[0].run.flows().unwrap();
     let before = flows(&plain(TREE));
@@ -594,14 +597,16 @@ fn deadlines_leave_the_flows_as_they_are() {
         assert_eq!(bare, before, "{law}");
     }
     assert!(web(&plain(&with_deadline("'20ms'"))).iter().all(|f| f.2 == Some(20 * MS)));
-    // One packet of 1500 bytes and one of 41 on four links of 1 Gb/s and 10 us: the short one is right behind at the last.
+    // A packet of 1500 bytes and a packet of 41 bytes on four links of 1 Gb/s and 10 us: on the
+    // last link, the short packet follows immediately.
     let one = with_deadline("{ kind = 'slack', factor = 2 }").replace("size_unit", "size = 'fixed'\nmean = '1541B'\nsize_unit");
     let ideal = if web(&plain(&one))[0].2 == Some(2 * (48_000_000 + 328_000 + 40_000_000)) { 4 } else { 2 };
     let expected = 2 * (12_000_000 * ideal + 328_000 + 10_000_000 * ideal);
     assert_eq!(web(&plain(&one))[0].2, Some(expected), "on {ideal} links");
 }
 
-/// In the order of starts, which is not that of drawing: the flows of an incast start at random.
+/// The share is kept in the order of starts. This is not the order of drawing: the flows of an
+/// incast start at random.
 #[test]
 fn flows_with_a_deadline_have_their_share_of_the_bytes() {
     let text = TREE.replace(
@@ -654,14 +659,14 @@ fn deadlines_are_swept_and_set_like_any_parameter() {
     for text in [with_deadline("'20ms'"), exponential] {
         let plan = plain(&text);
         assert_eq!(load(plan.resolved(), &Options::default()).points, plan.points);
-        let alone = load(&plan.points[0].resolved(), &Options::default());
-        assert_eq!(alone.points[0].run, plan.points[0].run);
+        let single = load(&plan.points[0].resolved(), &Options::default());
+        assert_eq!(single.points[0].run, plan.points[0].run);
     }
 }
 
-/// `beside` of an entry's META, where the file is silent and only there.
+/// `implies` of an entry's META applies to settings that the file does not give, and only to them.
 #[test]
-fn entries_bring_what_stands_beside_them() {
+fn entries_imply_settings_of_other_parts() {
     let rest = "[topology]\nkind = 'star'\nhosts = 3\n[workload.web]\nkind = 'poisson'\nflows = 1\n[[system]]\n";
     let of = |system: &str| load(&format!("{rest}{system}"), &Options::default()).points[0].run.system.clone();
     let dctcp = of("transport = 'dctcp'");
@@ -673,12 +678,12 @@ fn entries_bring_what_stands_beside_them() {
         let qdisc = system.parts().into_iter().find(|part| part.slot.name == "qdisc").expect("every system has one");
         qdisc.values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     };
-    // The policy's queues go before the transport's.
+    // Queues that the policy implies take precedence over those of the transport.
     let pias = of("transport = 'dctcp'\npolicy = { kind = 'pias', thresholds = '3KB' }");
     assert_eq!((pias.qdisc.name(), of_qdisc(&pias, "classes").as_deref()), ("strict", Some("8")));
     let few = of("transport = 'newreno'\npolicy = { kind = 'pias', thresholds = '3KB' }\nqdisc = { kind = 'strict', classes = 2 }");
     assert_eq!(of_qdisc(&few, "classes").as_deref(), Some("2"));
-    // The transport's queues go before the router's.
+    // Queues that the transport implies take precedence over those of the router.
     let difs = |transport: &str| {
         let text = format!(
             "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 1\n[[system]]\nrouter = 'difs'\n{transport}"
@@ -691,7 +696,7 @@ fn entries_bring_what_stands_beside_them() {
     let mark = |qdisc: &str| {
         let text = format!("transport = 'dctcp'\npolicy = {{ kind = 'pias', thresholds = '3KB' }}\n{qdisc}");
         let warnings = load(&format!("{rest}{text}"), &Options::default()).warnings;
-        assert!(!warnings.items().iter().any(|item| item.message.contains("needs marks")));
+        assert!(!warnings.items().iter().any(|item| item.message.contains("needs ECN marks")));
         of_qdisc(&of(&text), "mark")
     };
     assert_eq!([mark(""), mark("qdisc = { kind = 'strict', mark = '20pkt' }")].map(Option::unwrap), ["auto", "20pkt"]);
@@ -714,9 +719,10 @@ fn automatic_seeds_are_written_out_and_read_back() {
     assert!(load(&text.replace("\"auto\"", "3"), &set(&[("seed", "auto")])).auto.is_some());
 }
 
-/// What a policy works out stands behind the plan as comments, for each swept value; systems without a policy have none.
+/// The values that a policy derives follow the plan as comments, for each swept value; systems
+/// without a policy have none.
 #[test]
-fn notes_of_policies_stand_behind_the_plan() {
+fn notes_of_policies_follow_the_plan() {
     let text = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nsize = 'cdf'\nload = [0.5, 0.8]\n\
                 [[system]]\nlabel = 'PIAS'\ntransport = 'dctcp'\npolicy = 'pias'\n[[system]]\ntransport = 'newreno'\n";
     let found = plain(text);
@@ -728,7 +734,7 @@ fn notes_of_policies_stand_behind_the_plan() {
     assert!(!plain(TREE).resolved().contains("M/G/1"));
 }
 
-/// Thresholds may be there for one swept law of sizes and not for another.
+/// Thresholds may exist for one swept law of sizes but not for another law.
 #[test]
 fn a_policy_must_accept_every_variant_of_the_workloads() {
     let text = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nsize = 'cdf'\ncdf = ['websearch', 'fb-hadoop']\n\
@@ -739,9 +745,10 @@ fn a_policy_must_accept_every_variant_of_the_workloads() {
     assert_eq!(plain(&text.replace("published", "auto")).points.len(), 2);
 }
 
-/// Incasts that take a tenth of the capacity, beside flows at random, until the last of these that counts starts: whatever the order of the tables.
+/// Incasts that take a tenth of the capacity, in addition to random flows, until the last random
+/// flow that counts starts. The order of the tables does not matter.
 #[test]
-fn incasts_run_beside_another_workload() {
+fn incasts_run_with_another_workload() {
     let web = "[workload.web]\nkind = 'poisson'\nflows = 2000\nload = 0.4\nsize = 'fixed'\nmean = '100KB'\n";
     let burst = "[workload.burst]\nkind = 'incast'\nsenders = 8\nsize = '20KB'\nload = 0.1\nuntil = 'web'\nreceiver = 'random'\nselect = 'random'\n";
     let text = |workloads: &str| format!("[topology]\nkind = 'leaf_spine'\n{workloads}[[system]]\ntransport = 'newreno'\n");
@@ -750,7 +757,7 @@ fn incasts_run_beside_another_workload() {
         let flows = plan.points[0].run.flows().unwrap();
         let last =
             |workload| flows.iter().filter(|flow| flow.measured && flow.workload == workload).map(|flow| flow.start).max().unwrap();
-        // A round may be late by the jitter.
+        // The last round may start later by the jitter.
         assert!(last(own).0 <= last(1 - own).0 + 10_000_000 && last(own).0 > last(1 - own).0 * 9 / 10);
         let loads = plan.points[0].run.realised_loads(&flows);
         let realised = loads[usize::from(own)].1.unwrap();
@@ -764,6 +771,6 @@ fn incasts_run_beside_another_workload() {
     let unknown = refused("'wed'", "");
     assert!(unknown.contains("`wed` is neither a time nor a workload of this scenario; did you mean `web`?"), "{unknown}");
     let other = burst.replace("workload.burst", "workload.more");
-    assert!(refused("'more'", &other).contains("`more` ends with another workload too"));
-    assert!(refused("'burst'", "").contains("`burst` ends with another workload too"));
+    assert!(refused("'more'", &other).contains("`more` cannot be used here: its own `until` names a workload too"));
+    assert!(refused("'burst'", "").contains("`burst` cannot be used here: its own `until` names a workload too"));
 }

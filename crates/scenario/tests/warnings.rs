@@ -1,4 +1,4 @@
-//! Scenarios that can run and may mislead: what is said about them, and that nothing is said about sensible ones.
+//! Warnings about scenarios that can run but may mislead; sensible scenarios have no warnings.
 
 use scenario::{Options, Plan, Style};
 use std::path::Path;
@@ -12,7 +12,7 @@ fn warned(text: &str) -> Vec<(usize, String)> {
     load(text).warnings.items().iter().map(|item| (item.line, item.message.clone())).collect()
 }
 
-/// A scenario about which nothing is said, of which a test changes lines.
+/// A scenario without warnings; tests change lines of it.
 const SOUND: &str = r#"
 [topology]
 kind = "single_tree"
@@ -47,38 +47,40 @@ fn a_sensible_scenario_has_no_warnings() {
 
 #[test]
 fn load_beyond_a_link_is_named_with_the_link() {
-    // Six of nine hosts are in other racks, and all of 0.75 of the hosts' 9 Gb/s cross 3 Gb/s of uplinks: 2.25 times the load.
+    // 6 of the 8 other hosts are in other racks: 0.75 of the hosts' 9 Gb/s cross 3 Gb/s of uplinks,
+    // 2.25 times the load.
     let message = "`workload.web.load`: `0.8` offers the link `tor0->root` 1.80 times its rate of 1Gbps";
     assert_eq!(changed("[0.2, 0.4]", "[0.2, 0.8]"), [(6, message.to_owned())]);
     assert_eq!(changed("[0.2, 0.4]", "0.44"), []);
     assert_eq!(changed("[0.2, 0.4]", "0.45").len(), 1);
-    // Loads of workloads add up; those of a burst that comes once do not count.
+    // Loads of workloads add up; an incast without repetition has no load.
     let other = |more: &str| changed("[0.2, 0.4]", &format!("0.3\n[workload.other]\n{more}"));
     assert_eq!(other("kind = \"poisson\"\nload = 0.3").len(), 1);
     assert_eq!(other("kind = \"incast\"\nsenders = 8\nsize = \"10MB\""), []);
     let every = other("kind = \"incast\"\nsenders = 8\nsize = \"1MB\"\nrepeat = 3\ninterval = \"10ms\"");
     assert!(every[0].1.contains("`workload.other.interval`: `10ms` offers the link `tor0->h0`"), "{every:?}");
-    // The largest of several networks' warnings is told.
+    // Of several networks, the one with the highest load is reported.
     let text = SOUND.replace("kind = \"single_tree\"", "kind = \"single_tree\"\nuplink_rate = [\"500Mbps\", \"300Mbps\"]");
     assert!(warned(&text)[0].1.ends_with("3.00 times its rate of 300Mbps"), "{:?}", warned(&text));
 }
 
 #[test]
-fn a_transport_that_needs_marks_is_warned_of_ports_that_never_mark() {
+fn ports_that_never_mark_are_reported_if_a_transport_needs_marks() {
     for qdisc in ["\"droptail\"", "{ kind = \"ecn_threshold\", mark = \"unlimited\" }", "{ kind = \"red_ecn\", chosen = \"drop\" }"]
     {
         let found = changed("qdisc = \"ecn_threshold\"", &format!("qdisc = {qdisc}"));
         assert!(
-            found.len() == 1 && found[0].0 == 12 && found[0].1.starts_with("`dctcp` needs marks, and no port marks"),
+            found.len() == 1 && found[0].0 == 12 && found[0].1.starts_with("`dctcp` needs ECN marks, but no switch port sets them"),
             "{found:?}"
         );
     }
     assert_eq!(changed("qdisc = \"ecn_threshold\"", "qdisc = \"red_ecn\""), []);
 }
 
-/// Whatever entry says that it needs deadlines is warned of where no flow has one, and no other entry is.
+/// If no flow has a deadline, there is a warning for every entry that needs deadlines, and for no
+/// other entry.
 #[test]
-fn an_entry_that_needs_deadlines_is_warned_of_flows_without() {
+fn flows_without_deadlines_are_reported_if_an_entry_needs_deadlines() {
     let rest = "[topology]\nkind = 'leaf_spine'\n[workload.a]\nkind = 'poisson'\n[workload.b]\nkind = 'poisson'\nload = 0.1\n";
     let slots = scenario::SLOTS.iter();
     for (slot, entry) in slots.flat_map(|slot| slot.room.entries.iter().map(move |entry| (slot.name, entry))) {
@@ -92,14 +94,15 @@ fn an_entry_that_needs_deadlines_is_warned_of_flows_without() {
 }
 
 #[test]
-fn timeouts_out_of_proportion_and_unlike_are_named() {
+fn timeouts_that_are_too_long_or_differ_are_reported() {
     // The longest round trip of the tree is 2 x 4 x 10 us and 4 x 12.3 us of transmission.
     let all = |value: &str| warned(&SOUND.replace("10ms\", init_rto = \"10ms", value));
     assert_eq!(all("13ms\", init_rto = \"13ms"), []);
     let long = all("14ms\", init_rto = \"14ms");
     assert_eq!(long.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [9, 12]);
     assert!(long[0].1.ends_with("`14ms` is 108 times the longest unloaded round trip, which is 129.28us"), "{long:?}");
-    // Below a millisecond no number of round trips is too many: these are 7.7 and 9.7 us.
+    // A timeout of at most a millisecond never gives a warning: the round trips here are 7.7 and
+    // 9.7 us.
     let fast = |rto: &str| {
         let text = SOUND.replace("10ms\", init_rto = \"10ms", &format!("{rto}\", init_rto = \"{rto}"));
         warned(&text.replace(
@@ -109,7 +112,7 @@ fn timeouts_out_of_proportion_and_unlike_are_named() {
     };
     assert_eq!(fast("1ms"), []);
     assert!(fast("1001us")[0].1.contains("`1.001ms` is "), "{:?}", fast("1001us"));
-    // A timeout that expires before any answer can come.
+    // A timeout that expires before any ACK can arrive.
     let short = all("129us\", init_rto = \"129us");
     assert_eq!(short.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [9, 12]);
     assert!(short[0].1.ends_with("`129us` is less than the longest unloaded round trip, which is 129.28us"), "{short:?}");
@@ -121,28 +124,28 @@ fn timeouts_out_of_proportion_and_unlike_are_named() {
         one,
         [(12, "`system.DCTCP.transport.min_rto`: `10ms` is 20 times the `min_rto` of `TCP`, which is 500us".to_owned())]
     );
-    // What a system sweeps is unlike on purpose.
+    // The variants of one system differ on purpose.
     assert_eq!(changed("\"newreno\", min_rto = \"10ms\"", "\"newreno\", min_rto = [\"10ms\", \"200us\"]"), []);
 }
 
 #[test]
-fn unlike_handshakes_are_named() {
+fn different_handshakes_are_reported() {
     let found = changed(", handshake = true", "");
-    assert_eq!(found, [(16, "flows of `pFabric` open without a handshake, and those of `TCP`, `DCTCP` with one".to_owned())]);
+    assert_eq!(found, [(16, "flows of `pFabric` start without a handshake, but flows of `TCP`, `DCTCP` with one".to_owned())]);
 }
 
 #[test]
-fn tails_of_few_flows_are_named() {
+fn tails_of_few_flows_are_reported() {
     assert_eq!(changed("load =", "flows = 1000\nload ="), []);
     let found = changed("load =", "flows = [2000, 200]\nload =");
-    assert_eq!(found, [(4, "`workload.web`: 200 flows leave 2 above the 99th percentile".to_owned())]);
-    // A burst is no sample of anything.
+    assert_eq!(found, [(4, "`workload.web`: of 200 flows, only 2 are above the 99th percentile".to_owned())]);
+    // An incast is not a random sample.
     let incast = "kind = \"incast\"\nsenders = 8\nsize = \"20KB\"";
     assert_eq!(changed("kind = \"poisson\"\nload = [0.2, 0.4]", incast), []);
 }
 
 #[test]
-fn sampled_keys_that_show_nothing_are_named() {
+fn sampled_keys_that_record_nothing_are_reported() {
     for (more, key) in [
         ("ports = false", "ports"),
         ("ports = false\nflows = true\nport = \"tor0->root\"", "port"),
@@ -155,7 +158,7 @@ fn sampled_keys_that_show_nothing_are_named() {
 }
 
 #[test]
-fn a_controller_slower_than_the_run_is_named() {
+fn a_controller_slower_than_the_run_is_reported() {
     let with = |end: &str, controller: &str| {
         warned(&format!(
             "{end}{}",
@@ -163,24 +166,25 @@ fn a_controller_slower_than_the_run_is_named() {
         ))
     };
     let late = |end| with(end, "controller = { kind = \"rebalance\", latency = \"1s\", period = \"2s\" }");
-    let message = "`system.newreno.controller.period`: `rebalance` looks at the network after 2s and acts 1s later";
+    let message = "`system.newreno.controller.period`: `rebalance` first looks at the network after 2s and acts 1s later";
     assert_eq!(late("end = \"3s\"\n"), [(21, message.to_owned())]);
     assert_eq!((late("end = \"3001ms\"\n"), late("")), (vec![], vec![]));
-    // At its defaults it acts after 2 ms.
+    // With its defaults, the controller acts after 2 ms.
     let by_default = with("end = \"2ms\"\n", "controller = \"rebalance\"");
     assert!(by_default.len() == 1 && by_default[0].0 == 21, "{by_default:?}");
 }
 
 #[test]
-fn a_precision_beside_given_seeds_has_no_effect() {
+fn a_precision_with_given_seeds_has_no_effect() {
     let found = warned(&format!("seed = [1, 2]\nprecision = \"5%\"{SOUND}"));
     assert_eq!(found, [(2, "`precision` has no effect: the seeds are given".to_owned())]);
     assert_eq!(warned(&format!("seed = \"auto\"\nprecision = \"5%\"{SOUND}")), []);
 }
 
-/// The flow engine has neither transports nor queues; a scenario that runs under both engines is not warned.
+/// The flow engine has neither transports nor queues. A scenario that runs under both engines has
+/// no warning.
 #[test]
-fn what_the_flow_engine_ignores_is_named() {
+fn settings_that_the_flow_engine_ignores_are_reported() {
     let scenario = |engine: &str, more: &str| {
         format!(
             "engine = {engine}\n[topology]\nkind = \"single_tree\"\nloss = 0.01\n[workload.web]\nkind = \"poisson\"\nload = 0.4\n\
@@ -198,7 +202,7 @@ fn what_the_flow_engine_ignores_is_named() {
     assert_eq!(warned(&scenario("\"packet\"", "")), []);
     assert_eq!(warned(&scenario("[\"packet\", \"flow\"]", "")), []);
     let traced = warned(&scenario("\"flow\"", "[sample]\nports = true\nagents = true\npackets = true\n"));
-    for message in ["no packets to trace", "agents of ports have nothing to do"] {
+    for message in ["no packets to trace", "runs no agents"] {
         assert!(traced.iter().any(|(_, said)| said.contains(message)), "{traced:?}");
     }
 }
@@ -207,21 +211,23 @@ fn what_the_flow_engine_ignores_is_named() {
 fn warnings_have_the_form_of_errors() {
     let plan = load(&SOUND.replace("[0.2, 0.4]", "0.9"));
     let shown = plan.warnings.render(Style::Plain);
-    for part in ["warning: `workload.web.load`: `0.9` offers", "[w.toml:6:8]", "load = 0.9", "^^^", "hint: its queue grows"] {
+    for part in
+        ["warning: `workload.web.load`: `0.9` offers", "[w.toml:6:8]", "load = 0.9", "^^^", "hint: the queue of this link grows"]
+    {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     assert!(plan.warnings.as_errors().render(Style::Plain).contains("error: `workload.web.load`"));
-    // Nothing of it concerns the points.
+    // Warnings do not change the points.
     assert_eq!(plan.points.len(), 3);
 }
 
-/// A system that needs packets beside a swept engine: it has points by packets alone.
+/// If the engine is swept, a system that needs packets has points under the packet engine only.
 #[test]
-fn a_system_that_needs_packets_runs_by_packets_alone() {
+fn a_system_that_needs_packets_runs_under_the_packet_engine_only() {
     let plan = load(&SOUND.replace("\n[topology]", "engine = [\"packet\", \"flow\"]\n[topology]"));
     let found: Vec<(usize, String)> = plan.warnings.items().iter().map(|item| (item.line, item.message.clone())).collect();
-    let why = "the flow engine cannot stand for the transport `pfabric`: its ports serve the flow with the fewest bytes left first";
-    assert_eq!(found, [(16, format!("`pFabric` runs by packets alone: {why}"))]);
+    let why = "the flow engine does not model the transport `pfabric`: its ports serve the flow with the fewest bytes left first";
+    assert_eq!(found, [(16, format!("`pFabric` runs under the packet engine only: {why}"))]);
     let points =
         |label: &str, flow: bool| plan.points.iter().filter(|p| p.label == label && p.run.engine.is_flow() == flow).count();
     assert_eq!([("TCP", false), ("TCP", true), ("pFabric", false), ("pFabric", true)].map(|(l, f)| points(l, f)), [2, 2, 2, 0]);
@@ -244,7 +250,7 @@ fn about(found: &[(usize, String)], words: &str) -> usize {
 }
 
 #[test]
-fn queues_below_a_bandwidth_delay_product_are_named() {
+fn queues_below_a_bandwidth_delay_product_are_reported() {
     let with = |limit: &str| {
         fabric(&format!(
             "transport = {{ kind = 'newreno', init_window = 1, stack = 'fine' }}\nqdisc = {{ kind = 'droptail', limit = {limit} }}"
@@ -256,27 +262,30 @@ fn queues_below_a_bandwidth_delay_product_are_named() {
     for enough in ["'40pkt'", "'auto'", "'unlimited'", "'64KB'"] {
         assert_eq!(with(enough), [], "{enough}");
     }
-    // The worst of several values is named, at the value of the shared buffer where that is less.
+    // The worst of several values is reported; the place is the shared buffer if it holds less.
     assert_eq!(about(&with("['40pkt', '20pkt', '10pkt']"), "holds 15KB"), 1);
     let shared =
         "transport = { kind = 'newreno', init_window = 1, stack = 'fine' }\nbuffer = { kind = 'dynamic', total = '40KB' }\n";
     let found = fabric(shared);
     assert!(found.len() == 1 && found[0].1.starts_with("`system.newreno.buffer.total`: a port of 10Gbps holds 20KB"), "{found:?}");
-    // No part of pFabric relies on it.
+    // No part of pFabric needs a minimum limit.
     assert_eq!(about(&fabric("transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = '9pkt' }"), "holds"), 0);
 }
 
 #[test]
-fn marks_that_come_too_early_are_named() {
+fn marks_that_come_too_early_are_reported() {
     let with = |mark: &str| {
         fabric(&format!(
             "transport = {{ kind = 'dctcp', init_window = 1, stack = 'fine' }}\nqdisc = {{ kind = 'ecn_threshold', mark = {mark} }}"
         ))
     };
-    // A seventh of the product of hosts.
+    // A seventh of the bandwidth-delay product of hosts.
     let found = with("'4pkt'");
     assert!(
-        found.len() == 1 && found[0].1.contains("`4pkt` at 10Gbps is less than 6 packets, 0.14 bandwidth-delay products"),
+        found.len() == 1
+            && found[0]
+                .1
+                .contains("`4pkt` at 10Gbps is less than the 6 packets, 0.14 bandwidth-delay products, that `dctcp` needs"),
         "{found:?}"
     );
     assert_eq!((with("'6pkt'"), with("'auto'")), (vec![], vec![]));
@@ -288,9 +297,9 @@ fn marks_that_come_too_early_are_named() {
     assert_eq!((about(&red("'4pkt'"), "`system.dctcp.qdisc.th_max`"), red("'6pkt'")), (1, vec![]));
 }
 
-/// 31 more first windows of 10 packets than the link carries at once, against 100 packets; half as many of one packet fit.
+/// 31 first windows of 10 packets wait at a port of 100 packets; 31 first windows of 3 packets fit.
 #[test]
-fn an_incast_beyond_the_queue_is_named_where_losses_cost_timeouts() {
+fn an_incast_beyond_the_queue_is_reported_if_losses_cost_timeouts() {
     let tcp = |more: &str, queue: &str| {
         about(&fabric(&format!("transport = {{ kind = 'newreno', stack = 'fine'{more} }}\n{queue}")), "can slow them down")
     };
@@ -301,17 +310,17 @@ fn an_incast_beyond_the_queue_is_named_where_losses_cost_timeouts() {
     assert_eq!(tcp(", min_rto = '1ms', init_window = 3", plain), 0);
     assert_eq!(tcp(", min_rto = '1ms'", "qdisc = { kind = 'droptail', limit = '311pkt' }"), 0);
     assert_eq!(tcp(", min_rto = '1ms'", "qdisc = { kind = 'droptail', limit = 'unlimited' }"), 0);
-    // Ports trim what does not fit, so that no timeout is waited for.
+    // Ports trim packets that do not fit, so that no flow waits for a timeout.
     assert_eq!(about(&fabric("transport = 'ndp'\nqdisc = 'trim'"), "can slow them down"), 0);
 }
 
 #[test]
-fn homa_is_warned_of_queues_below_what_it_grants() {
+fn queues_below_the_grants_of_homa_are_reported() {
     let homa = |senders, overcommitment: u32, limit: &str| {
         let transport = format!("transport = {{ kind = 'homa', overcommitment = {overcommitment} }}");
         incast(senders, &format!("{transport}\nqdisc = {{ kind = 'strict', limit = {limit} }}"))
     };
-    // Six products of a little less than 40 packets.
+    // Six bandwidth-delay products of a little less than 40 packets.
     let found = homa(3, 7, "'100pkt'");
     assert!(found.len() == 1 && found[0].1.contains("receivers of `homa` let up to"), "{found:?}");
     assert_eq!((homa(3, 7, "'240pkt'"), homa(3, 1, "'100pkt'")), (vec![], vec![]));
@@ -320,7 +329,7 @@ fn homa_is_warned_of_queues_below_what_it_grants() {
     assert_eq!(homa(32, 7, "'2500pkt'"), []);
 }
 
-/// What users copy compares like with like.
+/// Scenarios that users copy have no warnings.
 #[test]
 fn examples_and_the_readme_have_no_warnings() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

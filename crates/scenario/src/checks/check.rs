@@ -1,4 +1,4 @@
-//! Rules between sections: what parts need of each other, and what only the network can tell.
+//! Rules that involve several sections of a scenario, and rules that depend on the network.
 
 use crate::checks::flow_engine;
 use crate::event::change::changes;
@@ -19,7 +19,8 @@ use base::{LinkId, Offers};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 
-/// What the estimate counts for a flow: its metadata, its record, its state at both ends, its row of the results.
+/// Estimated bytes of memory per flow: its metadata, its record, its state at both ends and its row
+/// of the results.
 const FLOW_BYTES: u64 = 640;
 
 /// Checks a whole draft.
@@ -36,7 +37,7 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
                 let env = draft.workload_env(&built.value, files, index);
                 found.extend(part.problems(variant.value.workload.check(&env)));
-                found.extend(goes_on_beside(draft, built, files, index, part, &variant.value));
+                found.extend(until_other_workload(draft, built, files, index, part, &variant.value));
             }
         }
         for section in &draft.systems {
@@ -50,8 +51,10 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
     found
 }
 
-/// A workload that goes on until the last start of another one: that one exists, and starts by itself.
-fn goes_on_beside(
+/// Checks a workload whose `until` names another workload, so that it runs until the last flow of
+/// that workload starts: the named workload must exist, and its own `until` must not name a
+/// workload.
+fn until_other_workload(
     draft: &Draft,
     built: &Variant<Built>,
     files: &Files,
@@ -72,19 +75,22 @@ fn goes_on_beside(
         .variants
         .iter()
         .any(|variant| variant.value.workload.build(&draft.workload_env(&built.value, files, other)).until_workload().is_some());
-    waits.then(|| problem("ends with another workload too".to_owned(), "has no end of its own", "write a time".to_owned()))?
+    let why = "cannot be used here: its own `until` names a workload too";
+    waits.then(|| {
+        problem(why.to_owned(), "this workload has no end of its own", "write a time, like `until = \"20ms\"`".to_owned())
+    })?
 }
 
-/// The label of a system must not be that of an ideal reference: tables name their rows by label.
+/// Checks that no system has the label of an ideal reference: tables name their rows by label.
 fn ideal_labels(draft: &Draft, found: &mut Vec<Item>) {
     for ideal in draft.ideals.iter().filter(|ideal| draft.systems.iter().any(|system| system.name == ideal.label())) {
         let message = format!("`ideal`: a system has the label `{}`", ideal.label());
-        let hint = "give the system another `label`: this one belongs to the ideal reference";
-        found.push(Item::new(draft.ideals_at, message, "two rows of the same name", hint).about("ideal".to_owned()));
+        let hint = "give the system another `label`: this label is reserved for the ideal reference";
+        found.push(Item::new(draft.ideals_at, message, "tables would have two rows of this name", hint).about("ideal".to_owned()));
     }
 }
 
-/// What `[sample]` selects must exist.
+/// Checks that the ports that `[sample]` selects exist.
 fn selections(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
     let Some(section) = &draft.sample else { return };
     let (part, SampleParams { port, only_ports, .. }) = (section.part(), &section.params);
@@ -96,22 +102,22 @@ fn selections(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
     }
     match selection::ports(net, only_ports) {
         Err(message) => {
-            let hint = "write names like `leaf0->h3, spine1->*`, where `*` stands for any characters, or `all`";
+            let hint = "write names like `leaf0->h3, spine1->*`, where `*` matches any characters, or `all`";
             found.push(part.problem("only_ports", message, "no such port", hint));
         }
         Ok(Some(_)) if port.is_some() => {
             let message = "`port` and `only_ports` both choose ports";
-            found.push(part.problem("port", message, "two selections", "leave `port` out: `only_ports` may name one port too"));
+            found.push(part.problem("port", message, "two selections", "remove `port`: `only_ports` can name a single port too"));
         }
         Ok(_) => {}
     }
 }
 
-/// The time that `[sample]` selects must lie in the run.
+/// Checks that the time that `[sample]` selects lies in the run.
 fn sampled_time(draft: &Draft, found: &mut Vec<Item>) {
     let Some(section) = &draft.sample else { return };
     let (part, SampleParams { start, end, .. }) = (section.part(), &section.params);
-    let hint = "take an earlier `start`, or leave it out";
+    let hint = "write an earlier `start`, or remove it";
     match end {
         Auto::Set(end) if start >= end => {
             found.push(part.problem(
@@ -128,7 +134,7 @@ fn sampled_time(draft: &Draft, found: &mut Vec<Item>) {
     }
 }
 
-/// The number of points is limited.
+/// Checks that the number of points is within the limit.
 fn points(draft: &Draft, found: &mut Vec<Item>) {
     let shared =
         draft.workloads.iter().fold(draft.topology.variants.len() as u64, |n, w| n.saturating_mul(w.variants.len() as u64));
@@ -139,12 +145,12 @@ fn points(draft: &Draft, found: &mut Vec<Item>) {
     let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.list.len() as u64);
     if points > MAX_POINTS {
         let message = format!("the scenario has {points} points, at most {MAX_POINTS} are allowed");
-        let hint = "points are systems x swept values x seeds: take shorter lists, or several scenarios";
+        let hint = "the number of points is systems x swept values x seeds: shorten the lists, or split the scenario";
         found.push(Item::new(draft.topology.at, message, "too many", hint));
     }
 }
 
-/// Flows and network together must fit into memory.
+/// Checks that the flows of all workloads together fit into memory.
 fn memory(draft: &Draft, files: &Files, found: &mut Vec<Item>) {
     let Some(built) = draft.topology.variants.first() else { return };
     let mut total = 0u64;
@@ -155,14 +161,14 @@ fn memory(draft: &Draft, files: &Files, found: &mut Vec<Item>) {
         let bytes = total.saturating_mul(FLOW_BYTES);
         if bytes > draft.memory.bytes || total > u64::from(u32::MAX) {
             let message = format!("`{}`: {total} flows would need {} of memory", section.name, gigabytes(bytes));
-            let hint = format!("{}: take fewer flows, or set another limit with `--memory`", draft.memory);
+            let hint = format!("{}: use fewer flows, or raise the limit with `--memory`", draft.memory);
             found.push(Item::new(section.at, message, "too many flows", hint));
             return;
         }
     }
 }
 
-/// One system on one network.
+/// Checks one system on one network.
 fn system(
     draft: &Draft,
     files: &Files,
@@ -175,7 +181,7 @@ fn system(
     let system = &variant.value;
     let parts = Parts::new(section, variant);
     let offers = || {
-        // The first variant of a swept workload stands for all.
+        // Of a swept workload, only the first variant is considered.
         let first = draft.workloads.iter().enumerate().filter_map(|(i, w)| Some((i, w.variants.first()?)));
         first.map(|(i, v)| envs::offered(&v.value.workload, &draft.workload_env(built, files, i))).collect()
     };
@@ -183,7 +189,7 @@ fn system(
     let before = found.len();
     system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
     if found.len() == before {
-        found.extend(policy_elsewhere(draft, files, built, system, &parts));
+        found.extend(policy_with_workloads(draft, files, built, system, &parts));
     }
     if draft.engine.variants.iter().all(|variant| variant.value.is_flow())
         && let Some((part, [message, label, hint])) = flow_engine::refused(system)
@@ -191,17 +197,21 @@ fn system(
         found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, label, hint));
     }
     if system.router.duties(&envs.router()).decides.at_switches(false) {
-        // Where the router decides at switches, a packet cannot say which path it takes.
+        // If the router decides at switches, a host cannot choose the path of a packet.
         for part in system.parts().into_iter().filter(|part| part.entry.meta.many_paths) {
-            let message = format!("`{}` sends a flow over several paths, and the router decides at switches", part.entry.name);
-            let hint = "take a router that plans paths, like `ecmp`";
+            let message = format!(
+                "`{}` sends a flow over several planned paths, but the router `{}` chooses paths at switches",
+                part.entry.name,
+                system.router.name()
+            );
+            let hint = "choose a router that plans paths, like `router = \"ecmp\"`";
             found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, "needs planned paths", hint));
         }
     }
     reverse_path(system, &envs, &parts, found);
     held_back(system, &envs, section, variant, &parts, found);
 
-    // The host ports.
+    // Ports of hosts.
     let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
     let path = whole.name_of("nic.qdisc");
     let own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
@@ -209,34 +219,37 @@ fn system(
     let nic = Part { table, at, path: &path };
     for env in envs.kinds_of_ports().into_iter().map(|port| envs.checked_qdisc(port)).filter(|env| env.host_port) {
         let mut problems = system.nic.qdisc.check(&env);
-        // A problem with a value that the NIC takes over from the switches is reported at the switches.
+        // A problem with a value that the NIC inherits from the switches is reported for the
+        // switches only.
         let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });
         problems.retain(|problem| !known.contains(problem));
         found.extend(nic.problems(problems));
     }
 }
 
-/// A part that needs packets back over the cables of a flow's data needs one planned path per flow.
+/// Checks a system with a part whose reverse packets must use the cables of a flow's data: each
+/// flow then needs one planned path.
 fn reverse_path(system: &System, envs: &Envs<'_>, parts: &Parts<'_>, found: &mut Vec<Item>) {
     let all = system.parts();
     let Some(needing) = all.iter().find(|part| part.entry.meta.needs.reverse_path) else { return };
     let name = needing.entry.name;
     let mut refuse = |part: &SystemPart, does: &str, hint: &str| {
-        let message = format!("`{}` {does}, and `{name}` needs both directions of a flow on the same cables", part.entry.name);
+        let message = format!("`{}` {does}, but `{name}` needs both directions of a flow on the same cables", part.entry.name);
         found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, format!("does not fit `{name}`"), hint));
     };
     for part in &all {
-        // One that knows paths moves whole flows, and the other direction follows.
+        // A part that knows the links of paths moves whole flows, and the reverse direction follows.
         if part.entry.meta.many_paths && !part.entry.meta.knows.contains(&"paths") {
-            refuse(part, "spreads the packets of a flow over several paths", "leave it out");
+            refuse(part, "spreads the packets of a flow over several paths", &format!("remove `{}`", part.slot.name));
         }
         if part.slot.name == "router" && system.router.duties(&envs.router()).decides.at_switches(false) {
-            refuse(part, "decides at switches", "take a router that plans paths, like `ecmp`");
+            refuse(part, "chooses paths at switches", "choose a router that plans paths, like `router = \"ecmp\"`");
         }
     }
 }
 
-/// Where a transport needs a discipline that holds packets back, the ports of hosts need it as well.
+/// Checks that host ports have the queue discipline that the transport needs at switches, if that
+/// discipline delays packets.
 fn held_back(
     system: &System,
     envs: &Envs<'_>,
@@ -252,13 +265,15 @@ fn held_back(
         let path = format!("{}.nic.qdisc", parts.path);
         let table = variant.table.get("nic").and_then(|entry| entry.node.table()?.get("qdisc"));
         let at = table.map_or(section.at, |entry| entry.key_at);
-        let message = format!("`{path}`: `{entry}` needs `{kind}` at the ports of hosts too, these have `{has}`");
-        found.push(Item::new(at, message, format!("needs `{kind}`"), format!("leave `nic.qdisc` out, or make it a `{kind}`")));
+        let message = format!("`{path}`: `{entry}` needs `{kind}` at the ports of hosts too, but these have `{has}`");
+        let hint = format!("remove `nic.qdisc`, or set its `kind` to `{kind}`");
+        found.push(Item::new(at, message, format!("needs `{kind}`"), hint));
     }
 }
 
-/// What a policy works out depends on the workloads: it must accept them in every variant. Only the first that it refuses is told.
-fn policy_elsewhere(draft: &Draft, files: &Files, built: &Built, system: &System, parts: &Parts<'_>) -> Vec<Item> {
+/// Checks that a policy, whose derived values depend on the workloads, accepts every combination of
+/// their variants. Returns the problems of the first combination that it refuses.
+fn policy_with_workloads(draft: &Draft, files: &Files, built: &Built, system: &System, parts: &Parts<'_>) -> Vec<Item> {
     let Some(policy) = &system.policy else { return Vec::new() };
     let of = |(demands, swept): (Vec<&Demand>, Swept)| {
         let offered = || demands.iter().enumerate().map(|(i, d)| envs::offered(&d.workload, &draft.workload_env(built, files, i)));
@@ -273,7 +288,7 @@ fn policy_elsewhere(draft: &Draft, files: &Files, built: &Built, system: &System
     parts.part("policy").problems(refused.unwrap_or_default()).collect()
 }
 
-/// The parts of a system in one variant, as messages place and name them.
+/// The parts of a system in one variant, with their places and their names in messages.
 struct Parts<'a> {
     path: String,
     names: Vec<(&'static str, String)>,
@@ -288,7 +303,7 @@ impl<'a> Parts<'a> {
         let names = SLOTS.iter().map(|slot| (slot.name, format!("{path}.{}", slot.name))).collect();
         Parts { path, names, at: section.at, table: &variant.table, empty: Table::default() }
     }
-    /// The part in a slot.
+    /// Returns the part in a slot.
     fn part(&self, slot: &str) -> Part<'_> {
         let path = self.names.iter().find(|(name, _)| *name == slot).map_or("", |(_, path)| path);
         match self.table.get(slot) {
@@ -298,19 +313,19 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Rules that need no network.
+/// Checks the rules of each system that need no network.
 fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>) {
     for section in systems {
         for variant in &section.variants {
             let parts = Parts::new(section, variant);
             needs(&variant.value, &parts, found);
-            alike(&variant.value, &parts, found);
+            equal_parameters(&variant.value, &parts, found);
             ranks(&variant.value, &parts, found);
         }
     }
 }
 
-/// What each part needs of the others.
+/// Checks that each part finds the other parts that it needs.
 fn needs(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
     let given = system.given();
     for SystemPart { slot: own, entry, .. } in system.parts() {
@@ -323,47 +338,49 @@ fn needs(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
             }
             let (name, key, noun) = (entry.name, slot.name, slot.room.noun);
             let has = has.map_or(String::from("none"), |kind| format!("`{kind}`"));
-            let message = format!("`{name}` needs the {noun} {}, this system has {has}", listed(wanted.iter().copied()));
+            let message = format!("`{name}` needs the {noun} `{}`, but this system has {has}", wanted.join("` or `"));
             let hint = format!("write `{key} = {{ kind = \"{first}\" }}` in this [[system]]");
             found.push(Item::new(parts.part(own.name).at_of("kind"), message, format!("needs {key} `{first}`"), hint));
         }
     }
 }
 
-/// Parameters that must have the same value in two parts.
-fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
+/// Checks the parameters that must have the same value in two parts.
+fn equal_parameters(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
     let given = system.given();
     for part in system.parts() {
         for (other, key) in part.entry.meta.needs.alike {
             let own = part.values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
             let (Some(own), Some(kind), Some(value)) = (own, given.kind(other), given.param(other, key)) else { continue };
             if own != value {
-                let message = format!("`{own}` differs from `{value}` in the {other} `{kind}`");
+                let message = format!("`{own}` differs from `{value}`, the value in the {other} `{kind}`");
                 let hint = format!("write `{key} = \"{value}\"` in both");
-                found.push(parts.part(part.slot.name).problem(key, message, "must be alike", hint));
+                found.push(parts.part(part.slot.name).problem(key, message, "must be equal", hint));
             }
         }
     }
 }
 
-/// The rank of a packet belongs to one part.
+/// Checks that only one part writes the rank of packets.
 fn ranks(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
     let all: Vec<SystemPart> = system.parts().into_iter().filter(|part| part.entry.meta.ranks).collect();
     if let [first, .., last] = &all[..] {
         let (one, other) = (first.entry.name, last.entry.name);
-        let message = format!("`{other}` writes into the rank of packets, and so does the {} `{one}`", first.slot.room.noun);
-        let hint = format!("take another {}, or leave the {} out", first.slot.room.noun, last.slot.room.noun);
-        found.push(Item::new(parts.part(last.slot.name).at_of("kind"), message, "a packet has one rank", hint));
+        let message = format!("`{other}` sets the rank of packets, but the {} `{one}` sets it too", first.slot.room.noun);
+        let hint = format!("choose another {}, or remove the {}", first.slot.room.noun, last.slot.room.noun);
+        found.push(Item::new(parts.part(last.slot.name).at_of("kind"), message, "only one part can set the rank", hint));
     }
 }
 
-/// Events against the networks: names, neighbours, and that each target goes down and up in turn.
+/// Checks events against the networks: the names exist, links join neighbours, and each target goes
+/// down and up alternately.
 fn events(draft: &Draft, found: &mut Vec<Item>) {
     for built in &draft.topology.variants {
         let net = &built.value.net;
         for (failures, _) in draft.failures() {
             let events = failures.map_or(Vec::new(), |failures| failures.events);
-            // Random draws differ between seeds, and no problem depends on a draw.
+            // One seed is enough: random draws differ between seeds, but no problem depends on a
+            // draw.
             if let Err((event, problem)) = changes(&events, net, draft.seeds.list[0]) {
                 let section = &draft.events[event];
                 let part = Part { table: &section.table, at: section.at, path: &section.name };

@@ -1,4 +1,4 @@
-//! Flows between hosts that events part for good.
+//! Flows between hosts that events disconnect permanently.
 
 use crate::event::change::when;
 use crate::event::holds::Holds;
@@ -11,7 +11,8 @@ use fabric::net::Net;
 use fabric::routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first point with flows whose hosts stay apart, unless the scenario allows it (`unreachable = "run"`).
+/// Returns an error for the first point with flows whose hosts stay disconnected, unless the
+/// scenario allows it (`unreachable = "run"`).
 pub(crate) fn cut_off(plan: &Plan, places: &[Place]) -> Option<Item> {
     let mut seen = BTreeSet::new();
     for point in plan.points.iter().filter(|p| p.label == plan.points[0].label) {
@@ -40,14 +41,14 @@ fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item>
     if net.multi_nic_host().is_none() && hosts().all(|host| !are_apart(HostId(0), host)) {
         return None;
     }
-    // What cannot be drawn is reported when it is needed.
+    // A workload whose flows cannot be drawn is reported when the flows are needed.
     let flows = run.flows().ok()?;
     let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| are_apart(flow.src, flow.dst)) {
         *pairs.entry((flow.src, flow.dst)).or_default() += 1;
     }
     let (&(src, dst), _) = pairs.first_key_value()?;
-    // The change since which the first pair is apart for good.
+    // The change that disconnects the first pair permanently.
     let mut holds = Holds::new(net);
     let mut since = None;
     for change in &changes {
@@ -63,16 +64,17 @@ fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item>
     let count: u64 = pairs.values().sum();
     let message =
         format!("`event.{name}`: {count} of {} flows have no path from `{}` on{seed}: {few}{more}", flows.len(), when(since.at));
-    let hint =
-        "bring it up again, take other hosts, or write `unreachable = \"run\"` in [failure]: such flows then count as unfinished";
-    Some(Item::new(places[since.event], message, "these hosts stay apart", hint))
+    let hint = "bring the link or node up again with `until`, use other hosts, or write `unreachable = \"run\"` in [failure] to count \
+                these flows as unfinished";
+    Some(Item::new(places[since.event], message, "these hosts stay disconnected", hint))
 }
 
-/// Returns whether no path leads from one host to another while these links are down.
+/// Returns a function that says whether two hosts have no path between them while these links are
+/// down.
 fn apart<'a>(net: &'a Net, holds: &Holds) -> Box<dyn Fn(HostId, HostId) -> bool + 'a> {
     let node = |host: HostId| net.hosts()[host.index()];
     if net.multi_nic_host().is_some() {
-        // Hosts do not forward: two switches with a host in common need not be connected.
+        // Hosts do not forward: a common host does not connect two switches.
         let routes = Routes::new(net, &holds.all_down());
         return Box::new(move |a, b| a != b && routes.distance(node(a), b).is_none());
     }

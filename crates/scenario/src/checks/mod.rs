@@ -1,4 +1,5 @@
-//! What is wrong with a scenario as a whole, what may mislead, and what `check` tells of it.
+//! Errors and warnings about a scenario as a whole, and the comments that `check` prints after the
+//! plan.
 
 pub mod check;
 pub mod cut_off;

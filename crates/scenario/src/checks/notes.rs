@@ -1,4 +1,5 @@
-//! What policies work out from their parameters and the workloads, as comments behind the plan: for `check`.
+//! Values that policies derive from their parameters and the workloads. `check` prints them as
+//! comments after the plan.
 
 use crate::files::Files;
 use crate::plan::draft::{Draft, Section, Variant, combinations};
@@ -7,7 +8,7 @@ use crate::system::slots::System;
 use base::Offers;
 use proto::policy::Policy as _;
 
-/// One line for each note of each system, with the swept values that it holds for.
+/// Returns a line for each note of each system, with the swept values that the note applies to.
 pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
     const MOST: usize = 40;
     let systems = draft.systems.iter().flat_map(|section| section.variants.iter().map(move |variant| (section, variant)));
@@ -39,7 +40,7 @@ pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
-/// The notes of a system in its environment.
+/// Returns the notes of a system in its environment.
 fn of_system<'a>(
     section: &Section<System>,
     variant: &Variant<System>,

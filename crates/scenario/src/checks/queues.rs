@@ -1,4 +1,4 @@
-//! The lengths of queues that `auto` stands for at the ports of each system: for `check`.
+//! The queue lengths that `auto` gives at the ports of each system, for `check`.
 
 use crate::plan::draft::Draft;
 use crate::plan::spec::QueueLength;
@@ -8,7 +8,7 @@ use base::text::escaped;
 use base::{Limit, Offers};
 use fabric::qdisc::Qdisc as _;
 
-/// A length as a comment of the plan.
+/// Returns a length as a comment line of the plan.
 pub(crate) fn line(length: &QueueLength) -> String {
     let QueueLength { system, swept, qdisc, key, rule, max_rtt, at } = length;
     let with: String = swept.iter().map(|(key, value)| format!(", {key} = {value}")).collect();
@@ -17,7 +17,8 @@ pub(crate) fn line(length: &QueueLength) -> String {
     format!("{}\n", escaped(&text))
 }
 
-/// All lengths that rules set. One that is the same for several swept values is there once.
+/// Returns all queue lengths that `auto` sets. A length that is equal for several swept values is
+/// listed once.
 pub(crate) fn lengths(draft: &Draft) -> Vec<QueueLength> {
     let mut found: Vec<QueueLength> = Vec::new();
     if draft.engine.variants.iter().all(|engine| engine.value.is_flow()) {

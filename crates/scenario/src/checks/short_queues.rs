@@ -1,5 +1,5 @@
-//! Warnings about queues that are shorter than a transport relies on. What it relies on is data: [`Needs`](base::registry::Needs) and
-//! [`Bursts`](proto::Bursts).
+//! Warnings about queues that are shorter than a transport needs. The needs of a transport are data:
+//! [`Needs`](base::registry::Needs) and [`Bursts`](proto::Bursts).
 
 use crate::files::Files;
 use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
@@ -12,10 +12,10 @@ use fabric::buffer::Buffer as _;
 use fabric::qdisc::{self, Qdisc as _};
 use proto::{Bursts, Transport as _};
 
-/// A loss that costs a timeout of more round trips than this is worth a warning.
+/// Losses give a warning only if the shortest timeout exceeds this many round trips.
 const SLOW: u64 = 10;
 
-/// The warnings about a system, the worst one of each kind.
+/// Returns the warnings about a system: the worst of each kind.
 pub(crate) fn warnings(draft: &Draft, files: &Files, section: &Section<System>) -> Vec<Item> {
     let mut worst: [Option<(f64, Item)>; 4] = [const { None }; 4];
     for built in draft.topology.variants.iter().map(|variant| &variant.value) {
@@ -45,7 +45,8 @@ pub(crate) fn warnings(draft: &Draft, files: &Files, section: &Section<System>) 
     worst.into_iter().flatten().map(|(_, item)| item).collect()
 }
 
-/// The name and the fan-in of each workload that has one; of its variants the one with most bytes.
+/// Returns the name and the fan-in of each workload that has a fan-in, from its variant with most
+/// bytes.
 fn fan_ins(draft: &Draft, files: &Files, built: &Built) -> Vec<(String, FanIn)> {
     let most = |(index, section): (usize, &Section<crate::plan::spec::Demand>)| {
         let env = draft.workload_env(built, files, index);
@@ -58,16 +59,16 @@ fn fan_ins(draft: &Draft, files: &Files, built: &Built) -> Vec<(String, FanIn)> 
 /// A kind of switch port.
 struct Port {
     env: qdisc::Env,
-    /// What may wait there, in bytes, and the parameter that says so.
+    /// The bytes that may wait at the port, and the parameter that sets this limit.
     room: Option<(Bytes, Setting)>,
-    /// Above what the queue marks, and the parameter that says so.
+    /// The parameter that sets the marking threshold, and the threshold.
     mark: Option<(&'static str, Limit)>,
 }
 
 /// The slot and the key of a parameter.
 type Setting = (&'static str, &'static str);
 
-/// The kinds of switch ports in a system.
+/// Returns the kinds of switch ports in a system.
 fn ports(system: &System, envs: &Envs<'_>) -> Vec<Port> {
     let switch = envs.checked().buffer().into_iter().next();
     let shared = system.buffer.as_ref().zip(switch).map(|(buffer, switch)| buffer.build(&switch).most());
@@ -91,23 +92,24 @@ struct Case<'a> {
     nic: Rate,
 }
 
-/// How much of what is needed there is, and the warning.
+/// The configured share of the value that is needed, and the warning.
 type Short = Option<(f64, Item)>;
 
 impl Case<'_> {
-    /// The part of the system that needs most of something, with its name.
+    /// Returns the name of the part with the largest need, and the need.
     fn most(&self, need: fn(&base::registry::Needs) -> f64) -> Option<(&'static str, f64)> {
         let parts = self.variant.value.parts().into_iter().map(|part| (part.entry.name, need(&part.entry.meta.needs)));
         parts.filter(|(_, need)| *need > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
     }
-    /// Bytes of the bandwidth-delay product of flows at a port.
+    /// Returns the bandwidth-delay product of flows at a port, in bytes.
     fn bdp(&self, env: &qdisc::Env) -> f64 {
         env.rate.min(self.nic).bytes_in(self.built.max_rtt) as f64
     }
     fn item(&self, (slot, key): Setting, message: String, label: &str, hint: String) -> Item {
         with_slot(self.section, self.variant, slot, |part| part.problem(key, message, label, hint))
     }
-    /// A limit below the bandwidth-delay products that a transport needs to keep a link busy.
+    /// Warns of a limit below the bandwidth-delay products that a transport needs to keep a link
+    /// busy.
     fn below_bdp(&self) -> Short {
         let (name, need) = self.most(|needs| needs.least_limit)?;
         let share = |port: &Port| {
@@ -120,12 +122,14 @@ impl Case<'_> {
         };
         let (share, room, setting, least, rate) = self.ports.iter().filter_map(share).min_by(|a, b| a.0.total_cmp(&b.0))?;
         let rtt = self.built.max_rtt;
-        let message =
-            format!("a port of {rate} holds {room}, {share:.2} of what a link carries in the longest unloaded round trip, {rtt}");
-        let hint = format!("`{name}` leaves links idle after a loss: {}", more(setting, least));
+        let message = format!(
+            "a port of {rate} holds {room}, only {share:.2} of what a link carries in the longest unloaded round trip of {rtt}"
+        );
+        let hint = format!("after a loss `{name}` leaves the link idle, which lowers its throughput: {}", more(setting, least));
         Some((share, self.item(setting, message, "below a bandwidth-delay product", hint)))
     }
-    /// A threshold below the share of a bandwidth-delay product that a transport needs to keep a link busy.
+    /// Warns of a marking threshold below the bandwidth-delay products that a transport needs to
+    /// keep a link busy.
     fn early_marks(&self) -> Short {
         let (name, need) = self.most(|needs| needs.least_mark)?;
         let share = |port: &Port| {
@@ -136,18 +140,21 @@ impl Case<'_> {
             (has < wanted).then(|| (has / wanted, key, mark, packets(wanted, packet), port.env.rate))
         };
         let (share, key, mark, least, rate) = self.ports.iter().filter_map(share).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let message = format!("`{mark}` at {rate} is less than {least} packets, {need:.2} bandwidth-delay products");
-        let hint =
-            format!("`{name}` leaves links idle after marks: write at least `{key} = \"{least}pkt\"`, or `{key} = \"auto\"`");
+        let message =
+            format!("`{mark}` at {rate} is less than the {least} packets, {need:.2} bandwidth-delay products, that `{name}` needs");
+        let hint = format!(
+            "after marks `{name}` leaves the link idle, which lowers its throughput: write `{key} = \"{least}pkt\"` or more, or \
+             `{key} = \"auto\"`"
+        );
         Some((share, self.item(("qdisc", key), message, "marks too early", hint)))
     }
-    /// The port at which a receiver's flows meet, and the bytes that it holds.
+    /// Returns the port at which the flows to a receiver meet, and the bytes that it holds.
     fn last_port(&self) -> Option<(&Port, Bytes, Setting)> {
         let rooms = self.ports.iter().filter_map(|port| port.room.map(|(room, setting)| (port, room, setting)));
         let slow = |port: &Port| port.env.rate <= self.nic;
         rooms.min_by_key(|(port, room, _)| (!slow(port), *room))
     }
-    /// First packets of an incast that no port holds.
+    /// Warns if the first packets of an incast exceed what a port holds.
     fn incast(&self, draft: &Draft, fan_ins: &[(String, FanIn)], bursts: Bursts, slow: Option<Dur>) -> Short {
         let (port, room, setting) = self.last_port()?;
         let timeout = slow?;
@@ -155,48 +162,51 @@ impl Case<'_> {
         let waits = |(name, fan_in): &(String, FanIn)| {
             let first = bursts.first_bytes.min(fan_in.size_bytes);
             let wire = if first == 0 { 0 } else { packets_of.wire(first) };
-            // The link carries one flow's bytes while they arrive, and more while flows start one after another.
+            // While the bytes arrive, the link carries those of one flow, and more if the starts of
+            // flows are spread out.
             let bytes = wire.saturating_mul(fan_in.flows.saturating_sub(1)).saturating_sub(port.env.rate.bytes_in(fan_in.spread));
             (bytes > room.0).then(|| (bytes, name.clone(), fan_in.flows))
         };
         let (bytes, workload, flows) = fan_ins.iter().filter_map(waits).max()?;
         let transport = self.variant.value.transport.name();
         let message = format!(
-            "{flows} flows of `{workload}` let {} wait before `{transport}` can slow them down, and a port of {} holds {room}",
+            "{flows} flows of `{workload}` let {} wait before `{transport}` can slow them down, but a port of {} holds {room}",
             Bytes(bytes),
             port.env.rate
         );
         let least = packets(bytes as f64, u64::from(port.env.mtu_bytes));
-        let hint = format!("losses wait for timeouts of {timeout}: {}", more(setting, least));
-        Some((room.0 as f64 / bytes as f64, self.item(setting, message, "shorter than an incast", hint)))
+        let hint =
+            format!("lost packets wait for timeouts of {timeout}, which dominate completion times: {}", more(setting, least));
+        Some((room.0 as f64 / bytes as f64, self.item(setting, message, "too short for this incast", hint)))
     }
-    /// Packets that receivers ask for and no port holds.
+    /// Warns if the packets that a receiver grants exceed what a port holds.
     fn granted(&self, bursts: Bursts, slow: Option<Dur>) -> Short {
         let (port, room, setting) = self.last_port()?;
         let (timeout, wanted) = (slow?, bursts.granted_bytes);
         (wanted > room.0).then(|| {
             let transport = self.variant.value.transport.name();
             let message = format!(
-                "receivers of `{transport}` let up to {} wait at their ports, and a port of {} holds {room}",
+                "receivers of `{transport}` let up to {} wait at their ports, but a port of {} holds {room}",
                 Bytes(wanted),
                 port.env.rate
             );
             let least = packets(wanted as f64, u64::from(port.env.mtu_bytes));
-            let hint = format!("losses wait for timeouts of {timeout}: {}", more(setting, least));
-            (room.0 as f64 / wanted as f64, self.item(setting, message, "shorter than the transport's rule", hint))
+            let hint =
+                format!("lost packets wait for timeouts of {timeout}, which dominate completion times: {}", more(setting, least));
+            (room.0 as f64 / wanted as f64, self.item(setting, message, "too short for this transport", hint))
         })
     }
 }
 
-/// Full packets that hold so many bytes.
+/// Returns the number of full packets that hold this many bytes.
 fn packets(bytes: f64, packet: u64) -> u64 {
     (bytes / packet as f64).ceil() as u64
 }
 
-/// How to have room for so many packets.
+/// Returns the hint: how to make room for this many packets.
 fn more((slot, key): Setting, packets: u64) -> String {
     match slot {
-        "buffer" => format!("let one port hold {packets} packets, by a larger `{key}`"),
-        _ => format!("write at least `{key} = \"{packets}pkt\"`, or `{key} = \"unlimited\"` beside a `buffer` that ports share"),
+        "buffer" => format!("raise `{key}` until one port can hold {packets} packets"),
+        _ => format!("write `{key} = \"{packets}pkt\"` or more, or `{key} = \"unlimited\"` and a shared `buffer`"),
     }
 }

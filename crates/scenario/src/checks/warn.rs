@@ -1,4 +1,5 @@
-//! What can run and may mislead: warnings, each with its place and what to do.
+//! Warnings about scenarios that can run but may give misleading results, each with its place and
+//! what to do.
 
 use crate::checks::flow_engine;
 use crate::checks::short_queues;
@@ -19,16 +20,18 @@ use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
 use proto::{Timeout, Timers, Transport as _};
 
-/// A timeout of more unloaded round trips of the longest path is out of proportion, if it is longer than [`TICK`].
+/// A timeout longer than this many unloaded round trips of the longest path, and longer than
+/// [`TICK`], gives a warning.
 const MAX_ROUND_TRIPS: u64 = 100;
-/// Timers of common hosts are no finer: Linux with HZ = 1000.
+/// Timer resolution of common hosts: Linux with HZ = 1000.
 const TICK: Dur = Dur::from_ms(1);
-/// Timeouts of two systems are unlike when one is more than this many times the other.
+/// Timeouts of two systems give a warning if one is more than this many times the other.
 const UNLIKE: u64 = 10;
-/// The percentile that figures and tables show first of all tails, and the flows that must lie above it.
+/// The tail percentile that figures and tables show by default, and the number of flows that must
+/// lie above it.
 const TAIL: (f64, u64) = (0.99, 10);
 
-/// All warnings about a draft in which nothing is wrong.
+/// Returns all warnings about a draft without errors.
 pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     let mut found = Vec::new();
     let by_packets = draft.engine.variants.iter().any(|variant| !variant.value.is_flow());
@@ -36,7 +39,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     for section in &draft.systems {
         found.extend(no_deadlines(draft, files, section));
         found.extend(late_controller(draft, section));
-        // Without packets there are neither marks nor timeouts nor handshakes.
+        // The flow engine has no marks, timeouts or handshakes.
         if by_packets {
             found.extend(no_marks(draft, section));
             found.extend(long_timeout(draft, section));
@@ -45,20 +48,20 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
         }
     }
     if by_packets {
-        found.extend(unlike_handshakes(draft));
-        found.extend(unlike_timeouts(draft));
+        found.extend(different_handshakes(draft));
+        found.extend(different_timeouts(draft));
     }
     found.extend(few_flows(draft, files));
     found.extend(unseen_samples(draft));
     found.extend(flow_engine::without_effect(draft));
     found.extend(draft.seeds.unused.map(|(key, at)| {
-        let hint = format!("write `seed = \"{AUTO}\"`, or leave `{key}` out");
+        let hint = format!("write `seed = \"{AUTO}\"`, or remove `{key}`");
         Item::new(at, format!("`{key}` has no effect: the seeds are given"), "no effect", hint)
     }));
     found
 }
 
-/// A part of a section as messages place and name it.
+/// Returns a section as a part, with its place and its name in messages.
 fn part_of<'a>(section: &'a Section<impl Sized>, table: &'a Table, path: &'a str) -> Part<'a> {
     Part { table, at: section.at, path }
 }
@@ -68,11 +71,12 @@ fn with_envs<R>(draft: &Draft, built: &Built, system: &System, then: impl FnOnce
     then(&Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(Vec::new)))
 }
 
-/// Offered load above what some link can carry.
+/// Warns of an offered load above the rate of some link.
 fn overload(draft: &Draft, files: &Files) -> Option<Item> {
     let mut worst: Option<(f64, Item)> = None;
     for built in draft.topology.variants.iter().map(|variant| &variant.value) {
-        // Of each workload the variant that offers most; together these are the worst point.
+        // The variant of each workload that offers most: together these are the point with the
+        // highest load.
         let most = |(index, section): (usize, &'_ Section<Demand>)| {
             let env = draft.workload_env(built, files, index);
             let traffic = section.variants.iter().filter_map(|v| Some((v.value.workload.build(&env).traffic(&env)?, v)));
@@ -95,16 +99,17 @@ fn overload(draft: &Draft, files: &Files) -> Option<Item> {
         let given = table.get(key).map_or(String::new(), |entry| format!("{} ", entry.node.named()));
         let message = format!("{given}offers the link `{name}` {load:.2} times its rate of {rate}");
         let hint = format!(
-            "its queue grows for as long as flows arrive, and completion times with the number of flows: offer at most {:.2} of this",
+            "the queue of this link grows until the last flow arrives, so completion times depend on the number of flows: reduce \
+             the offered load to at most {:.2} of this",
             1.0 / load
         );
-        let item = part_of(section, table, &section.name).problem(key, message, "more than the network carries", hint);
+        let item = part_of(section, table, &section.name).problem(key, message, "more than the network can carry", hint);
         worst = Some((load, item));
     }
     worst.map(|(_, item)| item)
 }
 
-/// A transport whose rule rests on marks, and ports that never mark.
+/// Warns of a system with a part that needs ECN marks if no switch port sets marks.
 fn no_marks(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let built = &draft.topology.variants.first()?.value;
     section.variants.iter().find_map(|variant| {
@@ -118,16 +123,15 @@ fn no_marks(draft: &Draft, section: &Section<System>) -> Option<Item> {
         });
         let part = system.parts().into_iter().find(|part| part.entry.meta.needs.marks).filter(|_| !marks)?;
         let (name, qdisc) = (part.entry.name, system.qdisc.name());
-        let message = format!("`{name}` needs marks, and no port marks: the queue discipline is `{qdisc}`");
-        let beside = part.entry.meta.implies.iter().find(|(key, _)| *key == "qdisc.kind").map(|(_, kind)| *kind);
-        let hint = beside.map_or("take a queue discipline that marks".to_owned(), |kind| {
-            format!("write `qdisc = \"{kind}\"`, or another one that marks")
-        });
+        let message = format!("`{name}` needs ECN marks, but no switch port sets them: the queue discipline is `{qdisc}`");
+        let implied = part.entry.meta.implies.iter().find(|(key, _)| *key == "qdisc.kind").map(|(_, kind)| *kind);
+        let write = implied.map_or("choose".to_owned(), |kind| format!("write `qdisc = \"{kind}\"`, or choose"));
+        let hint = format!("without marks the results do not represent `{name}`: {write} another queue discipline that marks");
         Some(with_slot(section, variant, part.slot.name, |at| Item::new(at.at_of("kind"), message, "never sees a mark", hint)))
     })
 }
 
-/// A part whose rule rests on deadlines, and workloads of which none gives any.
+/// Warns of a system with a part that needs deadlines if no workload gives its flows deadlines.
 fn no_deadlines(draft: &Draft, files: &Files, section: &Section<System>) -> Option<Item> {
     let needs = |variant: &Variant<System>| variant.value.parts().into_iter().find(|part| part.entry.meta.needs.deadlines);
     let (variant, part) = section.variants.iter().find_map(|variant| Some((variant, needs(variant)?)))?;
@@ -138,21 +142,26 @@ fn no_deadlines(draft: &Draft, files: &Files, section: &Section<System>) -> Opti
         workload.variants.iter().any(|variant| gives(&variant.value))
     });
     (!some).then(|| {
-        let message = format!("`{}` needs deadlines, and no flow has one", part.entry.name);
-        let hint = "write a law of deadlines into a workload, like `deadline = \"20ms\"`: `flowloom list deadlines` names all";
+        let name = part.entry.name;
+        let message = format!("`{name}` needs deadlines, but no flow has one");
+        let hint = format!(
+            "without deadlines the results do not represent `{name}`: write deadlines in a workload, like `deadline = \"20ms\"`; \
+             `flowloom list deadlines` lists all kinds"
+        );
         with_slot(section, variant, part.slot.name, |at| Item::new(at.at_of("kind"), message, "sees no deadline", hint))
     })
 }
 
-/// The timers of a system on a network.
+/// Returns the timers of a system on a network.
 fn timers(draft: &Draft, built: &Built, system: &System) -> Timers {
     with_envs(draft, built, system, |envs| system.transport.build(&envs.transport(envs.fastest_host())).timers())
 }
 
-/// A timeout of a system in one of its variants, and the longest unloaded round trip of one of the networks.
+/// A timeout, the longest unloaded round trip of the network, and the variant of the system.
 type Timed<'a> = (Timeout, Dur, &'a Variant<System>);
 
-/// The timeouts of all variants of a system on all networks that a scenario may set, or has set.
+/// Returns the timeouts of all variants of a system on all networks. Default timeouts that belong
+/// to a protocol are left out.
 fn timeouts<'a>(draft: &'a Draft, section: &'a Section<System>) -> impl Iterator<Item = Timed<'a>> {
     let networks = draft.topology.variants.iter().map(|variant| &variant.value);
     let pairs = networks.flat_map(|built| section.variants.iter().map(move |variant| (built, variant)));
@@ -160,13 +169,14 @@ fn timeouts<'a>(draft: &'a Draft, section: &'a Section<System>) -> impl Iterator
         let Timers { first, least, fixed, .. } = timers(draft, built, &variant.value);
         let given =
             |key: &str| variant.table.get("transport").and_then(|e| e.node.table()).is_some_and(|table| table.get(key).is_some());
-        // The default of a protocol with a rule of its own is part of the protocol.
+        // If the protocol fixes its timeout, the default is part of the protocol, and only a given
+        // value counts.
         let counts = move |timeout: &Timeout| !fixed || given(timeout.key);
         first.into_iter().chain(least).filter(counts).map(move |timeout| (timeout, built.max_rtt, variant))
     })
 }
 
-/// A timeout out of proportion to the network.
+/// Warns of a timeout that is too long for the network.
 fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let times = |(timeout, rtt, _): &Timed<'_>| timeout.after.0 / rtt.0.max(1);
     let longest = timeouts(draft, section).max_by_key(|timed| (times(timed), timed.0.after))?;
@@ -174,23 +184,26 @@ fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
     (times > MAX_ROUND_TRIPS && after > TICK).then(|| {
         let message = format!("`{after}` is {times} times the longest unloaded round trip, which is {rtt}");
         let hint = format!(
-            "a flow that loses its last packet waits for that long: at most {} would be in proportion",
+            "a flow that loses its last packet waits that long, so timeouts dominate its completion time: write `{key} = \"{}\"` or less",
             (rtt * MAX_ROUND_TRIPS).max(TICK)
         );
-        with_slot(section, variant, "transport", |part| part.problem(key, message, "out of proportion", hint))
+        with_slot(section, variant, "transport", |part| part.problem(key, message, "long for this network", hint))
     })
 }
 
-/// A timeout that expires before an answer can come. Defaults are never so short.
+/// Warns of a timeout that expires before an ACK can arrive. Defaults are never so short.
 fn short_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let short = timeouts(draft, section).filter(|(timeout, rtt, _)| timeout.after < *rtt);
     let (Timeout { key, after }, rtt, variant) = short.min_by_key(|(timeout, ..)| timeout.after)?;
     let message = format!("`{after}` is less than the longest unloaded round trip, which is {rtt}");
-    let hint = format!("packets that were not lost are retransmitted: write at least {}, or leave `{key}` out", rtt * 3);
-    Some(with_slot(section, variant, "transport", |part| part.problem(key, message, "expires before an answer", hint)))
+    let hint = format!(
+        "packets that were not lost are retransmitted, which wastes capacity: write `{key} = \"{}\"` or more, or remove `{key}`",
+        rtt * 3
+    );
+    Some(with_slot(section, variant, "transport", |part| part.problem(key, message, "expires before an ACK can arrive", hint)))
 }
 
-/// A controller whose first orders would come after the end of the run.
+/// Warns of a controller that would act for the first time after the end of the run.
 fn late_controller(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let (built, end) = (&draft.topology.variants.first()?.value, draft.head.latest_end()?);
     section.variants.iter().find_map(|variant| {
@@ -198,36 +211,42 @@ fn late_controller(draft: &Draft, section: &Section<System>) -> Option<Item> {
         let machine = with_envs(draft, built, &variant.value, |envs| controller.build(&envs.router()));
         let (period, latency) = (machine.period(), machine.latency());
         (Time::ZERO + period + latency >= end).then(|| {
-            let message = format!("`{}` looks at the network after {period} and acts {latency} later", controller.name());
-            let hint = format!("the run ends at {}: take a shorter `period`, or a later `end`", Dur(end.0));
+            let message = format!("`{}` first looks at the network after {period} and acts {latency} later", controller.name());
+            let hint = format!(
+                "the run ends at {}, so the results are those without a controller: shorten `period`, or set a later `end`",
+                Dur(end.0)
+            );
             with_slot(section, variant, "controller", |part| part.problem("period", message, "never acts", hint))
         })
     })
 }
 
-/// A system, its first variant, and the timers of that.
+/// A system, its first variant, and the timers of that variant.
 type FirstOf<'a> = (&'a Section<System>, &'a Variant<System>, Timers);
 
-/// What the first variant of each system does: what a system sweeps is unlike on purpose.
+/// Returns the timers of the first variant of each system. The variants of one system differ on
+/// purpose.
 fn first_timers(draft: &Draft) -> Vec<FirstOf<'_>> {
     let Some(built) = draft.topology.variants.first() else { return Vec::new() };
     let first = draft.systems.iter().filter_map(|section| Some((section, section.variants.first()?)));
     first.map(|(section, variant)| (section, variant, timers(draft, &built.value, &variant.value))).collect()
 }
 
-/// Systems of which some open flows with a handshake.
-fn unlike_handshakes(draft: &Draft) -> Option<Item> {
+/// Warns of systems that are compared although only some of them open flows with a handshake.
+fn different_handshakes(draft: &Draft) -> Option<Item> {
     let all = first_timers(draft);
     let (with, without): (Vec<FirstOf<'_>>, Vec<FirstOf<'_>>) = all.into_iter().partition(|(.., timers)| timers.handshake);
     let (section, variant, _) = without.first().filter(|_| !with.is_empty())?;
     let names = |some: &[FirstOf<'_>]| listed(some.iter().map(|(section, ..)| section.name.as_str()));
-    let message = format!("flows of {} open without a handshake, and those of {} with one", names(&without), names(&with));
-    let hint = "a handshake costs every flow a round trip: set `handshake` to the same value in all transports that have it";
-    Some(with_slot(section, variant, "transport", |part| Item::new(part.at_of("handshake"), message, "compared unlike", hint)))
+    let message = format!("flows of {} start without a handshake, but flows of {} with one", names(&without), names(&with));
+    let hint = "a handshake adds a round trip to every completion time, so these systems are not comparable: write the same \
+                `handshake = true` or `false` in all transports that have this key";
+    Some(with_slot(section, variant, "transport", |part| Item::new(part.at_of("handshake"), message, "not comparable", hint)))
 }
 
-/// Systems whose timeouts are settings, and unlike.
-fn unlike_timeouts(draft: &Draft) -> Option<Item> {
+/// Warns of systems that are compared although their timeouts differ greatly. Timeouts that a
+/// protocol fixes do not count.
+fn different_timeouts(draft: &Draft) -> Option<Item> {
     let all = first_timers(draft);
     let worst = [|t: &Timers| t.least, |t: &Timers| t.first].into_iter().filter_map(|of| {
         let each = all.iter().filter(|(.., t)| !t.fixed).filter_map(|(section, variant, t)| Some((section, variant, of(t)?)));
@@ -238,11 +257,14 @@ fn unlike_timeouts(draft: &Draft) -> Option<Item> {
     let (times, low, high) = worst.rev().max_by_key(|(times, ..)| *times).filter(|(times, ..)| *times > UNLIKE)?;
     let Timeout { key, after } = high.2;
     let message = format!("`{after}` is {times} times the `{}` of `{}`, which is {}", low.2.key, low.0.name, low.2.after);
-    let hint = "timeouts like these decide a comparison by themselves: give both systems like values";
-    Some(with_slot(high.0, high.1, "transport", |part| part.problem(key, message, "compared unlike", hint)))
+    let hint = format!(
+        "this difference can decide the comparison, whatever else the systems do: write `{key} = \"{}\"` here, or similar timeouts in both",
+        low.2.after
+    );
+    Some(with_slot(high.0, high.1, "transport", |part| part.problem(key, message, "not comparable", hint)))
 }
 
-/// Too few flows, drawn at random, for the tail that is shown.
+/// Warns of too few randomly drawn flows for the tail percentile of figures and tables.
 fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
     let built = &draft.topology.variants.first()?.value;
     let least = |(index, section): (usize, &'_ Section<Demand>)| {
@@ -261,13 +283,16 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
     let section = &draft.workloads[random.1];
     (beyond(flows) < above).then(|| {
         let message =
-            format!("`{}`: {flows} flows leave {} above the {:.0}th percentile", section.name, beyond(flows), share * 100.0);
-        let hint = format!("take {:.0} flows or more, or read means and medians only", above as f64 / (1.0 - share));
+            format!("`{}`: of {flows} flows, only {} are above the {:.0}th percentile", section.name, beyond(flows), share * 100.0);
+        let hint = format!(
+            "with so few flows that percentile is mostly chance: use {:.0} flows or more, or report only means and medians",
+            above as f64 / (1.0 - share)
+        );
         Item::new(section.at, message, format!("{above} are needed"), hint)
     })
 }
 
-/// Keys of `[sample]` that record nothing.
+/// Warns of keys of `[sample]` that record nothing.
 fn unseen_samples(draft: &Draft) -> Option<Item> {
     let section = draft.sample.as_ref()?;
     let (part, SampleParams { interval, ports, port, flows, switches, agents, packets, .. }) = (section.part(), &section.params);
@@ -277,20 +302,20 @@ fn unseen_samples(draft: &Draft) -> Option<Item> {
         (
             "ports",
             "nothing is recorded: `ports`, `flows`, `switches`, `agents` and `packets` are all false".to_owned(),
-            "write `ports = true`, or leave [sample] out",
+            "write `ports = true`, or remove [sample]",
         )
     } else if let Some(name) = port.as_ref().filter(|_| !ports && !agents) {
-        ("port", format!("`{name}` is not recorded: `ports` is false"), "write `ports = true`, or leave `port` out")
+        ("port", format!("`{name}` is not recorded: `ports` is false"), "write `ports = true`, or remove `port`")
     } else if !series && part.table.get("interval").is_some() {
         (
             "interval",
             format!("`{interval}` has no effect: packets are recorded one by one"),
-            "leave `interval` out, or write `ports = true`",
+            "remove `interval`, or write `ports = true`",
         )
     } else if end.is_some_and(|end| series && interval.0 >= end.0) {
-        ("interval", format!("`{interval}` is no shorter than the run: there is no sample"), "take a shorter `interval`")
+        ("interval", format!("`{interval}` is not shorter than the run, so no sample is taken"), "write a shorter `interval`")
     } else {
         return None;
     };
-    Some(part.problem(key, message, "nothing shows it", hint))
+    Some(part.problem(key, message, "no effect", hint))
 }

@@ -11,10 +11,10 @@ use base::Time;
 use base::params::Params as _;
 
 impl Reading<'_> {
-    /// All events in all variants.
+    /// Reads all events in all variants.
     pub fn events(&mut self, whole: Part<'_>, end: Option<Time>) -> Vec<Section<Event>> {
         let Some(entry) = whole.table.get("event") else { return Vec::new() };
-        const EXAMPLE: &str = "write `[[event]]`, with two brackets, before each: `at = \"10ms\"`, `link = [\"a\", \"b\"]`";
+        const EXAMPLE: &str = "write `[[event]]`, with two brackets, before each event: `at = \"10ms\"`, `link = [\"a\", \"b\"]`";
         let tables = entry.node.table().filter(|t| t.entries.iter().all(|e| e.node.table().is_some()));
         let Some(tables) = tables else {
             self.problems.push(Item::new(entry.key_at, "`event` is not a list of tables", "must be [[event]]", EXAMPLE));
@@ -46,7 +46,7 @@ impl Reading<'_> {
                 if fine {
                     this.problems.extend(part.problems(event.problems(end)));
                 }
-                // Of an event that could not be read, no key is known to have no effect.
+                // If the event could not be read, it is not known which of its keys have no effect.
                 let parts = if fine { parts_of_event(&event) } else { Vec::new() };
                 Some((event, parts))
             }));
@@ -54,12 +54,12 @@ impl Reading<'_> {
         found
     }
 
-    /// The table `[failure]` in all variants.
+    /// Reads the table `[failure]` in all variants.
     pub fn failure(&mut self, whole: Part<'_>, events: bool, end: Option<Time>) -> Option<Section<FailureParams>> {
         let empty = Table::default();
         let part = match whole.table.get("failure") {
             Some(entry) if !events => {
-                let hint = "it says what follows an [[event]]: add one, or remove the table";
+                let hint = "[failure] says what follows an [[event]]: add an [[event]], or remove [failure]";
                 self.problems.push(Item::new(entry.key_at, "`failure` has no effect without events", "ignored", hint));
                 return None;
             }
@@ -71,8 +71,9 @@ impl Reading<'_> {
         Some(self.section(part, "failure", "failure", |this, part| {
             let params = FailureParams::read(&mut this.reader(part, FailureParams::FIELDS));
             if params.unreachable == WhenUnreachable::Run && end.is_none() {
-                let hint = "a flow that is cut off never ends: give the scenario an `end`";
-                this.problems.push(part.problem("unreachable", "`run` needs an `end`", "without `end` here", hint));
+                let hint =
+                    "a flow that is cut off never ends, and neither would the run: write `end = \"1s\"` at the top of the file";
+                this.problems.push(part.problem("unreachable", "`run` needs an `end`", "the scenario has no `end`", hint));
             }
             let shown = RenderedPart::bare("", FailureParams::FIELDS, params.show());
             Some((params, vec![shown]))

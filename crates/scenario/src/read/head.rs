@@ -1,4 +1,4 @@
-//! Reading the keys at the top of a scenario, and `[measure]` and `[sample]`.
+//! Reading the top-level keys of a scenario, `[engine]`, `[measure]` and `[sample]`.
 
 use super::section::Reading;
 use crate::plan::draft::{SampleSection, Section, Variant};
@@ -16,7 +16,7 @@ use base::params::{Param, Params as _};
 use std::cmp::Ordering;
 
 impl Reading<'_> {
-    /// The keys with a plain value. `None`: the header does not fit the packets.
+    /// Reads the keys with a plain value. Returns `None` if the header does not fit into a packet.
     pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
         let keys = [
             "name", "seed", "ideal", "engine", "topology", "workload", "system", "measure", "sample", "event", "failure",
@@ -25,17 +25,17 @@ impl Reading<'_> {
         let keys: Vec<&str> = keys.into_iter().chain(AutoSeeds::FIELDS.iter().map(|field| field.name)).collect();
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
-        // With a header of more than half a packet, a size on the wire could be all headers.
+        // With a larger header, most bytes on the wire would be headers.
         if 2 * head.header.0 > head.mtu.0 {
             let message = format!("`{}` is more than half of a packet of {} bytes", head.header, head.mtu.0);
-            let hint = "take a larger `mtu` or a smaller `header`";
+            let hint = "write a larger `mtu` or a smaller `header`";
             self.problems.push(whole.problem("header", message, "at most half of `mtu`", hint));
             return None;
         }
         Some(head)
     }
 
-    /// What moves the flows, in all variants: packets where nothing is given.
+    /// Reads the engine in all variants. The default is the packet engine.
     pub fn engine(&mut self, whole: Part<'_>) -> Section<Engine> {
         const NAME: &str = "engine";
         let default = |at| {
@@ -52,7 +52,8 @@ impl Reading<'_> {
         })
     }
 
-    /// The measurement window: the default one where none is given, or where it would be empty.
+    /// Reads the measurement window. Returns the default window if none is given or if the given
+    /// window is empty.
     pub fn measure(&mut self, whole: Part<'_>, latest_end: Option<Time>) -> Measure {
         let Some(entry) = whole.table.get("measure") else { return Measure::defaults() };
         let Some(part) = self.table_of(entry.key_at, &entry.node, "measure", "from = \"10%\"") else { return Measure::defaults() };
@@ -68,18 +69,18 @@ impl Reading<'_> {
                 return refuse("from", "a window from `end` has no length".to_owned(), "write a time, or a share like `10%`");
             }
             Moment::At(time) if latest_end.is_some_and(|end| time.0 >= end.0) => {
-                return refuse("from", format!("`{}` is not before the `end` of the run", from.show()), "take an earlier time");
+                return refuse("from", format!("`{}` is not before the `end` of the run", from.show()), "write an earlier time");
             }
             _ => {}
         }
         if until.partial_cmp(&from).is_some_and(|order| order != Ordering::Greater) && until != Moment::Auto {
             let message = format!("`{}` is not after `from`, which is `{}`", until.show(), from.show());
-            return refuse("until", message, "take a later moment, or leave it out");
+            return refuse("until", message, "write a later time or share, or remove `until`");
         }
         measure
     }
 
-    /// Time series.
+    /// Reads which time series are recorded.
     pub fn sample(&mut self, whole: Part<'_>) -> Option<SampleSection> {
         let entry = whole.table.get("sample")?;
         let part = self.table_of(entry.key_at, &entry.node, "sample", "interval = \"10us\"")?;
@@ -93,16 +94,15 @@ impl Reading<'_> {
         match entry.node.text() {
             Some(text) if is_plain_name(text) => Some(text.to_owned()),
             _ => {
-                let hint =
-                    "results go to a folder of this name: letters, digits, `-`, `_`, inner dots and spaces, at most 100 characters";
-                let message = format!("{} is not a plain name", entry.node.named());
-                self.problems.push(whole.problem("name", message, "must be a plain name", hint));
+                let hint = "results go to a folder of this name: use letters, digits, `-`, `_`, inner dots and spaces, at most 100 characters";
+                let message = format!("{} cannot be the name of a folder", entry.node.named());
+                self.problems.push(whole.problem("name", message, "must be the name of a folder", hint));
                 None
             }
         }
     }
 
-    /// Seeds of the command line, or else those of the file: at least one.
+    /// Returns the seeds of the command line, or else those of the file: at least one.
     pub fn seeds(&mut self, whole: Part<'_>) -> Seeds {
         if let Some(list) = self.seeds.clone() {
             return Seeds { list, auto: None, unused: None };
@@ -125,13 +125,14 @@ impl Reading<'_> {
         seeds.map(|(_, seeds)| seeds).filter(|seeds| !seeds.is_empty()).unwrap_or(vec![1])
     }
 
-    /// The ideal references that are asked for.
+    /// Reads the ideal references.
     pub fn ideals(&mut self, whole: Part<'_>) -> Vec<IdealName> {
         const HINT: &str = "write `ideal = \"srpt\"`, or a list: `ideal = [\"srpt\", \"ps\"]`";
         self.one_or_more(whole, "ideal", "not an ideal reference", HINT).map_or(Vec::new(), |(_, ideals)| ideals)
     }
 
-    /// A value, or a list of different values: how many are given, and those that could be read.
+    /// Reads a value or a list of different values. Returns how many are given, and those that
+    /// could be read.
     fn one_or_more<T: Param + PartialEq>(
         &mut self,
         whole: Part<'_>,

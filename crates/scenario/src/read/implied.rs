@@ -1,11 +1,12 @@
-//! What an entry's META puts beside it where the scenario is silent: `beside`, written into the system's table before it is read.
+//! Settings that the META of an entry implies for other parts (`implies`). They are written into
+//! the system's table before it is read, where the scenario does not set them.
 
 use crate::system::slots::{SLOTS, Slot};
 use crate::text::tree::{Node, Table, Value, parse_value};
 use base::params::Raw;
 use base::registry::Entry;
 
-/// Fills every system with what stands beside the entries that it names.
+/// Adds the implied settings of its entries to every system.
 pub(crate) fn fill(root: &mut Table) {
     if let Some(Value::List(systems)) = root.get_mut("system").map(|entry| &mut entry.node.value) {
         systems.iter_mut().filter_map(Node::table_mut).for_each(fill_system);
@@ -13,12 +14,13 @@ pub(crate) fn fill(root: &mut Table) {
 }
 
 fn fill_system(system: &mut Table) {
-    // The transport, whose slot is the first, goes late: a policy or an agent knows better what queues it needs. The router goes last: any
-    // queues will do for its own packets.
+    // Earlier entries take precedence. The transport, whose slot is first, comes late: a policy or
+    // an agent has stricter needs for queues. The router comes last: its own packets work with any
+    // queues.
     let (routers, others): (Vec<&Slot>, Vec<&Slot>) = SLOTS.iter().rev().partition(|slot| slot.name == "router");
     for slot in others.into_iter().chain(routers) {
         let Some((entry, kind)) = part(system, slot) else { continue };
-        // Values of its own are for tests: its defaults hold.
+        // Values for the entry's own slot are for tests only; a scenario uses its defaults.
         for (key, value) in
             entry.meta.implies.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
         {
@@ -27,13 +29,14 @@ fn fill_system(system: &mut Table) {
     }
 }
 
-/// The entry that a system names in a slot, and the node that names it.
+/// Returns the entry that a system names in a slot, and the node that names it.
 fn part(system: &Table, slot: &Slot) -> Option<(&'static Entry, Node)> {
     let kind = &system.get(slot.name)?.node.table()?.get("kind")?.node;
     Some((slot.room.entry(kind.text()?)?, kind.clone()))
 }
 
-/// Puts a value at a key of a part, such as `qdisc.classes`, where the system is silent: it names no other kind without such a parameter.
+/// Sets a key of a part, such as `qdisc.classes`, if the system does not set it and the kind of the
+/// part has this parameter.
 fn put(system: &mut Table, key: &str, value: &str, source: &Node) {
     let (part, field) = key.split_once('.').expect("a key names a part and a parameter of it");
     let slot = SLOTS.iter().find(|slot| slot.name == part);

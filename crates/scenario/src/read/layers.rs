@@ -1,15 +1,15 @@
-//! What is laid over a file: profiles, then settings of the command line.
+//! Overrides of a file: profiles, then settings of the command line.
 
-use crate::read::short_forms::{label_of, spell_out, spell_out_like, spell_out_part};
+use crate::read::short_forms::{expand_override, expand_part, expand_short_forms, label_of};
 use crate::system::slots::SLOTS;
 use crate::text::diag::{Item, Place, Sources};
 use crate::text::part::listed;
 use crate::text::tree::{Node, Origin, Table, Value, parse_key, parse_value};
 use base::params::{Raw, nearest};
 
-/// Lays `over` upon `base`: tables key by key, everything else as a whole. A table with another kind replaces the old one, whose
-/// keys mean nothing to it.
-fn lay(base: &mut Node, over: Node) {
+/// Overrides `base` with `over`: tables key by key, everything else as a whole. A table with
+/// another kind replaces the old table, because the keys of the old kind do not apply.
+fn override_node(base: &mut Node, over: Node) {
     let replaces = |old: &Table, new: &Table| match (old.get("kind"), new.get("kind")) {
         (Some(old), Some(new)) => old.node.text() != new.node.text(),
         _ => false,
@@ -18,7 +18,7 @@ fn lay(base: &mut Node, over: Node) {
         (Value::Table(old), Value::Table(new)) if !replaces(old, &new) => {
             for entry in new.entries {
                 match old.get_mut(&entry.key) {
-                    Some(known) => lay(&mut known.node, entry.node),
+                    Some(known) => override_node(&mut known.node, entry.node),
                     None => old.entries.push(entry),
                 }
             }
@@ -27,16 +27,16 @@ fn lay(base: &mut Node, over: Node) {
     }
 }
 
-/// A file with what was laid over it.
+/// A file with its overrides applied.
 pub(crate) struct Layers {
     pub root: Table,
     pub problems: Vec<Item>,
-    /// The labels of the systems in the file: profiles and settings name systems by them.
+    /// The labels of the systems in the file. Profiles and settings name systems by label.
     labels: Vec<String>,
 }
 
 impl Layers {
-    /// The file alone, spelled out.
+    /// Starts with a file whose short forms are expanded.
     pub fn new(root: Table) -> Layers {
         let nodes = match root.get("system").map(|e| &e.node.value) {
             Some(Value::List(nodes)) => nodes.as_slice(),
@@ -50,7 +50,8 @@ impl Layers {
         self.problems.push(Item::new(at, message, label, hint));
     }
 
-    /// Lays the profile `name` upon what is there. `number` is its place among the chosen, `at` is where the name comes from.
+    /// Applies the profile `name`. `number` is its index among the chosen profiles, `at` the place
+    /// where the profile is chosen.
     pub fn profile(&mut self, profiles: Option<&Node>, name: &str, number: usize, at: Place) {
         let Some(table) = profiles.and_then(Node::table) else {
             return self.report(at, format!("there is no profile `{name}`"), "the file has none", "write a table [profile.smoke]");
@@ -69,14 +70,14 @@ impl Layers {
             if entry.key == "system" {
                 self.over_systems(&node);
             } else {
-                spell_out_like(&entry.key, &mut node);
-                lay_at(&mut self.root, &entry.key, entry.key_at, node);
+                expand_override(&entry.key, &mut node);
+                override_at(&mut self.root, &entry.key, entry.key_at, node);
             }
         }
-        spell_out(&mut self.root);
+        expand_short_forms(&mut self.root);
     }
 
-    /// `system.<label>.<key>`: changes the system with that label.
+    /// Applies `system.<label>.<key>`: changes the system with that label.
     fn over_systems(&mut self, over: &Node) {
         let Some(by_label) = over.table() else {
             let hint = "a profile changes systems by label: [profile.smoke.system.MERP.agent]";
@@ -85,7 +86,7 @@ impl Layers {
         for entry in &by_label.entries {
             let Some(system) = self.system(&entry.key, entry.key_at) else { continue };
             let Some(changes) = entry.node.table() else {
-                let hint = "give the keys to change: `system.MERP.agent.alpha = 0.99`";
+                let hint = "write the keys to change: `system.MERP.agent.alpha = 0.99`";
                 let message = format!("`system.{}` is not a table", entry.key);
                 self.report(entry.node.at, message, "must be a table", hint);
                 continue;
@@ -93,14 +94,14 @@ impl Layers {
             for change in &changes.entries {
                 let mut node = change.node.clone();
                 if SLOTS.iter().any(|slot| slot.name == change.key) {
-                    spell_out_part(&mut node);
+                    expand_part(&mut node);
                 }
-                lay_at(system, &change.key, change.key_at, node);
+                override_at(system, &change.key, change.key_at, node);
             }
         }
     }
 
-    /// The system with this label in the file.
+    /// Returns the system with this label in the file.
     fn system(&mut self, label: &str, at: Place) -> Option<&mut Table> {
         let Some(index) = self.labels.iter().position(|l| l == label) else {
             let names: Vec<&str> = self.labels.iter().map(String::as_str).filter(|l| !l.is_empty()).collect();
@@ -119,17 +120,22 @@ impl Layers {
         let source = sources.add("command line", format!("--set {key}={value}"));
         let at = Place::new(source, start..start + key.len());
         let Some(path) = parse_key(key) else {
-            let hint = "write `--set workload.web.load=0.8`; names with dots or spaces stand in quotes";
+            let hint = "write `--set workload.web.load=0.8`; put names with dots or spaces in quotes";
             return self.report(at, format!("`{key}` is not a dotted key"), "not a key", hint);
         };
         let node = parse_value(value, source, start + key.len() + 1);
         match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["profile", ..] => {
-                self.report(at, "profiles cannot be set", "not here", "choose one with `--profile NAME`, or set its keys");
+                self.report(
+                    at,
+                    "`--set` cannot change a profile",
+                    "not allowed here",
+                    "choose it with `--profile NAME`, or set its keys",
+                );
             }
             [top @ ("system" | "workload")] | [top @ "system", _] => {
-                let hint = format!("change one key of it, like `--set {top}.NAME.KEY=VALUE`");
-                self.report(at, format!("`{key}` cannot be set as a whole"), "too much at once", hint);
+                let hint = format!("set single keys, like `--set {top}.NAME.KEY=VALUE`");
+                self.report(at, format!("`{key}` cannot be set as a whole"), "not a single key", hint);
             }
             ["system", label, ..] => {
                 if let Some(system) = self.system(label, at) {
@@ -148,16 +154,16 @@ impl Layers {
             }
             _ => put(&mut self.root, &path, at, node),
         }
-        spell_out(&mut self.root);
+        expand_short_forms(&mut self.root);
     }
 
-    /// Whether a table of tables has this name, or cannot have any.
+    /// Returns whether a table of tables has this name, or is not a table.
     fn has(&self, tables: &str, name: &str) -> bool {
         self.root.get(tables).and_then(|e| e.node.table()).is_none_or(|t| t.get(name).is_some())
     }
 }
 
-/// A name that is not there.
+/// Returns the problem of an unknown name.
 fn unknown(at: Place, noun: &str, name: &str, names: &[&str]) -> Item {
     let label = nearest(name, names.iter().copied()).map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
     let hint = match names {
@@ -167,26 +173,27 @@ fn unknown(at: Place, noun: &str, name: &str, names: &[&str]) -> Item {
     Item::new(at, format!("there is no {noun} `{name}`"), label, hint)
 }
 
-fn lay_at(table: &mut Table, key: &str, key_at: Place, node: Node) {
+fn override_at(table: &mut Table, key: &str, key_at: Place, node: Node) {
     match table.get_mut(key) {
-        Some(known) => lay(&mut known.node, node),
+        Some(known) => override_node(&mut known.node, node),
         None => table.put(key, key_at, node),
     }
 }
 
-/// Puts a value at a path, making tables on the way; bare names on the way become kinds.
+/// Sets the value at a path. Creates missing tables on the path, and turns bare names on the path
+/// into kinds.
 fn put(table: &mut Table, path: &[String], at: Place, node: Node) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {
         if let (Some(known), "kind") = (table.get("kind"), first.as_str())
             && known.node.text() != node.text()
         {
-            // Another kind: the file's keys mean nothing to it.
+            // Another kind: the keys of the file do not apply to it.
             table.entries.retain(|e| e.node.origin == Origin::Set);
         }
         match (table.get_mut(first).map(|e| &mut e.node), &node.value) {
-            (Some(known), Value::Table(_)) => lay(known, node),
-            // A bare name for a part is its kind.
+            (Some(known), Value::Table(_)) => override_node(known, node),
+            // A bare name sets the kind of a part.
             (Some(Node { value: Value::Table(part), .. }), Value::Scalar(Raw::Str(_))) if part.get("kind").is_some() => {
                 put(part, &["kind".to_owned()], at, node);
             }
@@ -198,10 +205,10 @@ fn put(table: &mut Table, path: &[String], at: Place, node: Node) {
         table.put(first, at, Node { value: Value::Table(Table::default()), at, origin: Origin::Set });
     }
     let inner = &mut table.get_mut(first).expect("just put").node;
-    spell_out_part(inner);
+    expand_part(inner);
     match &mut inner.value {
         Value::Table(inner) => put(inner, rest, at, node),
-        // A list or a number is replaced by a table; the reader reports the keys that are then missing.
+        // A table replaces a list or a number; the reader reports the keys that are then missing.
         value => {
             let mut fresh = Table::default();
             put(&mut fresh, rest, at, node);
@@ -219,7 +226,7 @@ mod tests {
         let mut problems = Vec::new();
         let mut root = parse_file(text, &mut problems);
         assert!(problems.is_empty());
-        spell_out(&mut root);
+        expand_short_forms(&mut root);
         root
     }
     fn show(table: &Table) -> String {

@@ -21,8 +21,9 @@ use crate::text::tree::Table;
 use section::Reading;
 use std::sync::Arc;
 
-/// Reads a whole scenario, with the seeds of the command line in place of its own and a limit of memory. `None` when nothing can be made of the
-/// rest; other problems leave defaults behind.
+/// Reads a whole scenario. Seeds of the command line replace those of the file; `memory` limits the
+/// size of the networks. Returns `None` if the header of the file cannot be read; after other
+/// problems defaults are used.
 pub(crate) fn scenario(
     root: &Table,
     files: &Arc<Files>,

@@ -1,4 +1,4 @@
-//! Reading a section in every variant that its sweeps make.
+//! Reading a section in every variant that its sweeps produce.
 
 use crate::files::Files;
 use crate::memory::Memory;
@@ -12,7 +12,7 @@ use crate::text::tree::Node;
 use base::params::Field;
 use std::sync::Arc;
 
-/// What readers of all sections share.
+/// The state that the readers of all sections share.
 pub(crate) struct Reading<'a> {
     pub files: &'a Arc<Files>,
     pub problems: Vec<Item>,
@@ -26,7 +26,7 @@ impl Reading<'_> {
         PartReader { part, fields, problems: &mut self.problems, instead: None }
     }
 
-    /// A node as a table; reports a problem when it is none.
+    /// Returns a node as a table, or reports a problem if it is not a table.
     pub(crate) fn table_of<'b>(&mut self, key_at: Place, node: &'b Node, path: &'b str, example: &str) -> Option<Part<'b>> {
         match node.table() {
             Some(table) => Some(Part { table, at: key_at, path }),
@@ -38,7 +38,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a section in every variant. `read` returns the value of one variant, and the parts that it is written as.
+    /// Reads a section in every variant. `read` returns the value of one variant, and the parts
+    /// that represent it in the plan.
     pub(crate) fn section<T>(
         &mut self,
         part: Part<'_>,
@@ -53,7 +54,7 @@ impl Reading<'_> {
         let before = self.problems.len();
         if n > MAX_POINTS {
             let message = format!("`{}` sweeps {n} combinations, at most {MAX_POINTS} are allowed", part.path);
-            self.problems.push(Item::new(part.at, message, "too many", "take shorter lists, or several scenarios"));
+            self.problems.push(Item::new(part.at, message, "too many", "shorten the lists, or split the scenario"));
             return Section { name: name.to_owned(), at: part.at, table: part.table.clone(), variants: found };
         }
         for table in variants(part.table, &axes) {
@@ -79,7 +80,7 @@ impl Reading<'_> {
         Section { name: name.to_owned(), at: part.at, table: part.table.clone(), variants: found }
     }
 
-    /// Two equal values in one list would make two equal points.
+    /// Reports equal values in one list: they would give equal points.
     fn refuse_repeated<T>(&mut self, axes: &[Axis], found: &[Variant<T>], prefix: &str) {
         if count(axes) != found.len() as u64 {
             return;
@@ -88,7 +89,7 @@ impl Reading<'_> {
         let mut stride = found.len();
         for (i, axis) in axes.iter().enumerate() {
             stride /= axis.nodes.len();
-            // An unknown key has no value; it is reported by itself.
+            // An unknown key has no value here; it is reported separately.
             let values: Vec<&str> = (0..axis.nodes.len()).map(|k| found[k * stride].swept[i].1.as_str()).collect();
             for (k, node) in axis.nodes.iter().enumerate() {
                 if !values[k].is_empty() && values[..k].contains(&values[k]) {
@@ -102,11 +103,11 @@ impl Reading<'_> {
     /// Reports a key that is given and has no effect.
     fn refuse_ignored(&mut self, part: Part<'_>, key: &str) {
         let Some(entry) = part.table.get(key) else { return };
-        let message = format!("`{}.{key}` has no effect beside the other keys", part.path);
+        let message = format!("`{}.{key}` has no effect with the values of the other keys", part.path);
         let hint = match part.table.get("size").and_then(|e| e.node.text()) {
-            Some(size) if key == "cdf" => format!("a table of sizes needs `size = \"cdf\"`, here stands `size = \"{size}\"`"),
-            None if key == "cdf" => "a table of sizes needs `size = \"cdf\"`".to_owned(),
-            _ => "remove it, or change the key that makes it useless".to_owned(),
+            Some(size) if key == "cdf" => format!("`cdf` needs `size = \"cdf\"`, but the scenario has `size = \"{size}\"`"),
+            None if key == "cdf" => "write `size = \"cdf\"` to use `cdf`".to_owned(),
+            _ => format!("remove `{key}`, or change the key that disables it"),
         };
         self.problems.push(Item::new(entry.key_at, message, "ignored", hint));
     }

@@ -1,55 +1,56 @@
-//! Short forms spelled out: bare names, bare times, lists of events.
+//! Expansion of short forms: bare names, bare times, lists of events.
 
 use crate::event::params::Cable;
 use crate::system::slots::SLOTS;
 use crate::text::tree::{Node, Table, Value};
 use base::params::{Param as _, Raw};
 
-/// Writes `kind` tables where bare names stand: `transport = "merp"` is `transport = { kind = "merp" }`.
-pub(crate) fn spell_out(root: &mut Table) {
+/// Replaces bare names by `kind` tables: `transport = "merp"` becomes `transport = { kind = "merp"
+/// }`.
+pub(crate) fn expand_short_forms(root: &mut Table) {
     if let Some(topology) = root.get_mut("topology") {
-        spell_out_part(&mut topology.node);
+        expand_part(&mut topology.node);
     }
     if let Some(engine) = root.get_mut("engine") {
-        spell_out_engine(&mut engine.node);
+        expand_engine(&mut engine.node);
     }
     let inner = |root: &mut Table, key: &str, each: fn(&mut Node)| match root.get_mut(key).map(|e| &mut e.node.value) {
         Some(Value::Table(table)) => table.entries.iter_mut().for_each(|e| each(&mut e.node)),
         Some(Value::List(nodes)) => nodes.iter_mut().for_each(each),
         _ => {}
     };
-    spell_out_events(root);
-    inner(root, "workload", spell_out_part);
+    expand_events(root);
+    inner(root, "workload", expand_part);
     inner(root, "system", |system| {
         let Some(system) = system.table_mut() else { return };
         for slot in SLOTS {
             if let Some(entry) = system.get_mut(slot.name) {
-                spell_out_part(&mut entry.node);
+                expand_part(&mut entry.node);
             }
         }
         if let Some(nic) = system.get_mut("nic").and_then(|e| e.node.table_mut())
             && let Some(entry) = nic.get_mut("qdisc")
         {
-            spell_out_part(&mut entry.node);
+            expand_part(&mut entry.node);
         }
     });
 }
 
-pub(crate) fn spell_out_part(node: &mut Node) {
+pub(crate) fn expand_part(node: &mut Node) {
     if let Value::Scalar(Raw::Str(_)) = node.value {
-        kind_alone(node);
+        wrap_as_kind(node);
     }
 }
 
-/// The same for the engine, whose kind can be swept: `engine = ["packet", "flow"]`.
-fn spell_out_engine(node: &mut Node) {
+/// Expands the short form of the engine, whose kind can be swept: `engine = ["packet", "flow"]`.
+fn expand_engine(node: &mut Node) {
     if node.table().is_none() {
-        kind_alone(node);
+        wrap_as_kind(node);
     }
 }
 
-/// Makes a value the kind of a table.
-fn kind_alone(node: &mut Node) {
+/// Replaces a value by a table with this value as its kind.
+fn wrap_as_kind(node: &mut Node) {
     let (at, origin) = (node.at, node.origin);
     let kind = Node { value: node.value.clone(), at, origin };
     let mut table = Table::default();
@@ -57,16 +58,16 @@ fn kind_alone(node: &mut Node) {
     node.value = Value::Table(table);
 }
 
-/// A bare time for a deadline is that of the law `fixed`: `deadline = "20ms"` is `deadline = { kind = "fixed", after = "20ms" }`. So is
-/// a list of times, which sweeps.
-pub(crate) fn spell_out_deadline(node: &mut Node) {
+/// Expands a bare time to the kind `fixed`: `deadline = "20ms"` becomes `deadline = { kind =
+/// "fixed", after = "20ms" }`. A list of times, which is a sweep, is expanded in the same way.
+pub(crate) fn expand_deadline(node: &mut Node) {
     let is_time = |node: &Node| node.text().is_none_or(|text| !text.starts_with(|c: char| c.is_ascii_alphabetic()));
     if !is_time(node) {
-        return spell_out_part(node);
+        return expand_part(node);
     }
     let after = match &mut node.value {
         Value::Table(table) => match table.get("kind") {
-            // What was laid over the kind of another law.
+            // A bare time that overrides the kind of another law.
             Some(kind) if is_time(&kind.node) && kind.node.text().is_some() => table.remove("kind").expect("just seen").node,
             _ => return,
         },
@@ -84,7 +85,7 @@ pub(crate) fn spell_out_deadline(node: &mut Node) {
     }
 }
 
-/// Labels of the systems in order: as given, or else the kind of the transport.
+/// Returns the label of a system: as given, or else the kind of its transport.
 pub(crate) fn label_of(system: &Table) -> Option<&str> {
     let transport = || system.get("transport")?.node.table()?.get("kind")?.node.text();
     match system.get("label") {
@@ -93,22 +94,23 @@ pub(crate) fn label_of(system: &Table) -> Option<&str> {
     }
 }
 
-/// Bare names in what is laid over a part mean its kind.
-pub(crate) fn spell_out_like(key: &str, node: &mut Node) {
+/// Expands bare names in an override of a part: they are its kind.
+pub(crate) fn expand_override(key: &str, node: &mut Node) {
     match key {
-        "topology" => spell_out_part(node),
-        "engine" => spell_out_engine(node),
+        "topology" => expand_part(node),
+        "engine" => expand_engine(node),
         "workload" => {
             if let Some(table) = node.table_mut() {
-                table.entries.iter_mut().for_each(|e| spell_out_part(&mut e.node));
+                table.entries.iter_mut().for_each(|e| expand_part(&mut e.node));
             }
         }
         _ => {}
     }
 }
 
-/// Events as tables by name, links as texts: `[[event]]` is `[event.1]`, `link = ["a", "b"]` is `link = "a--b"`.
-fn spell_out_events(root: &mut Table) {
+/// Turns events into tables by name and links into texts: `[[event]]` becomes `[event.1]`, `link =
+/// ["a", "b"]` becomes `link = "a--b"`.
+fn expand_events(root: &mut Table) {
     let Some(entry) = root.get_mut("event") else { return };
     if let Value::List(nodes) = &mut entry.node.value
         && nodes.iter().all(|n| n.table().is_some())
@@ -129,10 +131,10 @@ fn spell_out_events(root: &mut Table) {
     }
 }
 
-/// The names in a list as one text.
+/// Joins the two names in a list into one text.
 fn join(link: &mut Node) {
     let Value::List(ends) = &link.value else { return };
-    // A list of links that are texts already is a sweep.
+    // A list of texts that already name links is a sweep.
     let name = |node: &Node| node.text().filter(|text| Cable::parse(&Raw::Str((*text).to_owned())).is_err()).map(str::to_owned);
     if let Some(names) = ends.iter().map(name).collect::<Option<Vec<_>>>() {
         link.value = Value::Scalar(Raw::Str(names.join(Cable::JOINT)));

@@ -14,7 +14,7 @@ use base::params::{Auto, Params as _, Raw, Reader};
 use base::text::escaped;
 
 impl Reading<'_> {
-    /// All systems in all variants.
+    /// Reads all systems in all variants.
     pub fn systems(&mut self, whole: Part<'_>, head: &Head) -> Vec<Section<System>> {
         const EXAMPLE: &str = "add `[[system]]` with `transport = \"newreno\"`";
         let Some(entry) = whole.table.get("system") else {
@@ -24,7 +24,7 @@ impl Reading<'_> {
         let nodes = match &entry.node.value {
             Value::List(nodes) if nodes.iter().all(|n| n.table().is_some()) => nodes.as_slice(),
             _ => {
-                let hint = "systems are a list of tables: write `[[system]]`, with two brackets, before each";
+                let hint = "systems are a list of tables: write `[[system]]`, with two brackets, before each system";
                 self.problems.push(Item::new(entry.key_at, "`system` is not a list of tables", "must be [[system]]", hint));
                 return Vec::new();
             }
@@ -39,10 +39,10 @@ impl Reading<'_> {
                 Some(label) => label,
                 None => continue,
             };
-            // Labels that differ must differ in tables and figures too.
+            // Labels must differ as printed in tables and figures.
             if found.iter().any(|s| escaped(&s.name) == escaped(&label)) {
                 let at = table.get("label").map_or(node.at, |e| e.node.at);
-                let hint = "every system has its own `label`; where none is given it is the transport's kind";
+                let hint = "give every system its own `label`; the default is the kind of the transport";
                 self.problems.push(Item::new(at, format!("two systems have the label `{label}`"), "given before", hint));
             }
             let path = format!("system.{label}");
@@ -67,12 +67,13 @@ impl Reading<'_> {
                 self.problems.push(Item::new(at, "`label` is not a name", "must be a text in quotes", HINT));
                 None
             }
-            // A system without a transport is refused later, and is named by its number until then.
+            // A system without a transport is refused later; until then its name is its number.
             None => Some(label_of(table).map_or_else(|| number.to_string(), str::to_owned)),
         }
     }
 
-    /// Whether all parts of the system are tables; bare names are spelled out before.
+    /// Returns whether all parts of the system are tables, and reports those that are not. Bare
+    /// names are expanded before.
     fn parts_are_tables(&mut self, system: Part<'_>) -> bool {
         let mut fine = true;
         let nic = system.table.get("nic");
@@ -82,7 +83,7 @@ impl Reading<'_> {
             fine = false;
             let many = matches!(entry.node.value, Value::List(_));
             let (label, hint) = match many {
-                true => ("a list", "to compare kinds, write one [[system]] each"),
+                true => ("a list", "to compare kinds, write a [[system]] for each"),
                 false => ("must be a table", "write a name in quotes, or a table like `{ kind = \"...\" }`"),
             };
             self.problems.push(Item::new(entry.node.at, format!("`{}` is not a table", system.name_of(&entry.key)), label, hint));
@@ -90,7 +91,7 @@ impl Reading<'_> {
         fine
     }
 
-    /// One system in one variant.
+    /// Reads one system in one variant.
     fn system(&mut self, part: Part<'_>, label: &str, head: &Head) -> Option<(System, Vec<RenderedPart>)> {
         let mut source = SystemReader { part, mtu: head.mtu.0, problems: &mut self.problems, nic: NicParams::defaults() };
         let system = System::read(label, &mut source)?;
@@ -129,7 +130,8 @@ impl Source for SystemReader<'_> {
         read(kind.name, &mut PartReader { part, fields: kind.fields, problems: self.problems, instead: None }).map(Some)
     }
 
-    /// The discipline of the host ports is the switches' own unless another kind is named; its limit is none unless given.
+    /// Reads the host ports. Their queue discipline is that of the switches unless another kind is
+    /// named; their limit is `unlimited` unless given.
     fn nic(&mut self) -> Option<Nic> {
         let empty = Table::default();
         let system = self.part;
@@ -147,7 +149,8 @@ impl Source for SystemReader<'_> {
             Auto::Set(Limit::Unlimited) => None,
         };
 
-        // The switches' keys without their limit, and over them what the NIC says, unless it names a kind of its own.
+        // The keys of the switches without their limit, overridden by the keys of the NIC; only the
+        // keys of the NIC if it names a kind.
         let slot = slot("qdisc");
         let own = table.get("qdisc").and_then(|e| Some((e.key_at, e.node.table()?)));
         let switches = system.table.get(slot.name).and_then(|e| e.node.table());
@@ -162,7 +165,7 @@ impl Source for SystemReader<'_> {
         let path = part.name_of("qdisc");
         let at = own.map_or(system.at, |(at, _)| at);
         let qdisc = Part { table: &merged, at, path: &path };
-        // Problems of the switches' own keys were reported with the switches.
+        // Problems with keys of the switches are already reported.
         let mut silent = Vec::new();
         let problems = if own.is_some() { &mut *self.problems } else { &mut silent };
         let kind = kind_of(&slot.room, slot.default_kind(), qdisc, problems)?;

@@ -17,7 +17,7 @@ use fabric::routes::Routes;
 use std::sync::Arc;
 
 impl Reading<'_> {
-    /// The topology in all variants; without any when it cannot be read.
+    /// Reads the topology in all variants; without variants if it cannot be read.
     pub fn topology(&mut self, whole: Part<'_>, head: &Head) -> Section<Built> {
         let none = || Section { name: "topology".to_owned(), at: whole.at, table: Table::default(), variants: Vec::new() };
         self.topology_variants(whole, head).unwrap_or_else(none)
@@ -35,7 +35,8 @@ impl Reading<'_> {
         part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
         let files = Arc::clone(self.files);
         let env = envs::topology(&files);
-        // Check and run hold the networks of all variants, and a run is of one of them.
+        // `check` and `run` keep the networks of all variants in memory; a run also keeps its state
+        // for one of them.
         let (mut built, mut run) = (0u64, 0);
         let section = self.section(part, "topology", "topology", |this, part| {
             let before = this.problems.len();
@@ -63,12 +64,13 @@ impl Reading<'_> {
         machine.build(&mut builder);
         let net = builder.build();
         if net.hosts().len() < 2 {
-            let message = format!("a network needs two hosts, this one has {}", net.hosts().len());
-            self.problems.push(part.problem("kind", message, "too small", "take more hosts"));
+            let message = format!("a network needs at least two hosts, but this network has {}", net.hosts().len());
+            self.problems.push(part.problem("kind", message, "too small", "add hosts"));
             return None;
         }
         let routes = Routes::new(&net, &[]);
-        // Cables lead both ways: what the first host reaches reaches all the others too, unless another host with several NICs lies between.
+        // Cables are bidirectional: if the first host reaches all hosts, all hosts reach each
+        // other, unless a host with several NICs lies on a path.
         let mut all = (1..net.hosts().len() as u32).map(HostId);
         let cut = match net.multi_nic_host() {
             Some(_) => routes.unreachable().map(|found| (found.src, found.dst)),
@@ -77,8 +79,8 @@ impl Reading<'_> {
         if let Some((src, dst)) = cut {
             let name = |host| name_of(&net, host);
             let message = format!("no path leads from host `{}` to host `{}`", name(src), name(dst));
-            let hint = "every host must reach every other: add the missing cables";
-            self.problems.push(part.problem("kind", message, "not one network", hint));
+            let hint = "every host must reach every other host: add the missing cables";
+            self.problems.push(part.problem("kind", message, "the network is not connected", hint));
             return None;
         }
         let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);

@@ -5,21 +5,21 @@ use crate::deadline;
 use crate::plan::draft::Section;
 use crate::plan::render::parts_of_workload;
 use crate::plan::spec::Demand;
-use crate::read::short_forms::spell_out_deadline;
+use crate::read::short_forms::expand_deadline;
 use crate::text::diag::Item;
 use crate::text::part::{Part, kind_of};
 use crate::text::tree::Value;
 use crate::workload;
 
 impl Reading<'_> {
-    /// All workloads in all variants.
+    /// Reads all workloads in all variants.
     pub fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<Demand>> {
         const EXAMPLE: &str = "add a table like [workload.web] with `kind = \"poisson\"`";
         let entry = whole.table.get("workload");
         let table = match entry.map(|e| (&e.node.value, e)) {
             Some((Value::Table(table), _)) if !table.entries.is_empty() => table,
             Some((Value::Table(_), entry)) => {
-                self.problems.push(Item::new(entry.key_at, "the scenario has no workload", "nothing in here", EXAMPLE));
+                self.problems.push(Item::new(entry.key_at, "the scenario has no workload", "this table is empty", EXAMPLE));
                 return Vec::new();
             }
             Some((_, entry)) => {
@@ -35,8 +35,8 @@ impl Reading<'_> {
         for entry in &table.entries {
             let path = format!("workload.{}", entry.key);
             if entry.node.table().is_none() && table.get("kind").is_some() {
-                // [workload] with the keys of one workload in it.
-                let hint = "a workload has a name: write [workload.web] instead of [workload]";
+                // The keys of a workload are directly in [workload].
+                let hint = "every workload needs a name: write [workload.web] instead of [workload]";
                 self.problems.push(Item::new(entry.key_at, format!("`{path}` is not a table"), "must be a table", hint));
                 return Vec::new();
             }
@@ -45,7 +45,7 @@ impl Reading<'_> {
             part.refuse_unknown(kind.fields, &["kind", "deadline"], &mut self.problems);
             let mut table = part.table.clone();
             if let Some(deadline) = table.get_mut("deadline") {
-                spell_out_deadline(&mut deadline.node);
+                expand_deadline(&mut deadline.node);
             }
             found.push(self.section(Part { table: &table, ..part }, &path, &path, |this, part| {
                 let workload = workload::AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
@@ -57,7 +57,7 @@ impl Reading<'_> {
         found
     }
 
-    /// The law of a workload's deadlines, if it has one.
+    /// Reads the law of a workload's deadlines, if it has deadlines.
     fn deadline(&mut self, workload: Part<'_>) -> Option<deadline::AnyParams> {
         let entry = workload.table.get("deadline")?;
         let path = workload.name_of("deadline");

@@ -1,4 +1,5 @@
-//! Everything wrong with a scenario, at once: file:line:col, the source line with a caret, what is allowed, a hint.
+//! Diagnostics: all problems of a scenario at once, each with file:line:col, the source line with a
+//! caret, what is allowed, and a hint.
 
 use base::text::escaped;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteSpanContents, SourceSpan, SpanContents};
@@ -6,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-/// A place: bytes `start..end` of a source, 0 for the file, others for settings of the command line.
+/// A place: bytes `start..end` of a source. Source 0 is the file; the others are settings of the
+/// command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub source: u32,
@@ -26,22 +28,22 @@ impl Place {
     }
 }
 
-/// A problem before it knows the sources.
+/// A problem whose place is not yet resolved to file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub at: Place,
     pub message: String,
     pub label: String,
     pub hint: String,
-    /// It reports that something is missing: a line that is not TOML may be the cause.
+    /// The problem is that something is missing. A line that is not TOML may be the cause.
     pub about_absence: bool,
-    /// The dotted key that it is about, if it is about one.
+    /// The dotted key that the problem is about, if any.
     pub key: Option<String>,
-    /// Further problems of its kind that are counted only.
+    /// Number of further problems of the same kind, which are only counted.
     pub more: usize,
 }
 
-/// As many problems are told; the rest is counted.
+/// Maximum number of problems listed; the rest are only counted.
 pub(crate) const LISTED: usize = 20;
 
 impl Item {
@@ -78,11 +80,11 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column in characters, from 1.
     pub col: usize,
-    /// Line and column behind the place, from 1.
+    /// Line and column of the end of the place (exclusive), from 1.
     pub end: (usize, usize),
     /// What is wrong.
     pub message: String,
-    /// What stands at the place, or what is allowed there.
+    /// The text at the caret: what is found at the place, or what is allowed there.
     pub label: String,
     /// What to do.
     pub hint: String,
@@ -105,13 +107,14 @@ pub enum Style {
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
     more: usize,
-    /// They are warnings.
+    /// Whether they are warnings.
     warn: bool,
 }
 
 impl Diagnostics {
-    /// Sorts; drops repetitions, what an earlier problem with the same key explains, and what a syntax error explains (anything on
-    /// its line, and absences).
+    /// Sorts the problems. Leaves out repetitions, problems that an earlier problem with the same
+    /// key explains, and problems that a syntax error explains (all on its line, and all about
+    /// something missing).
     pub(crate) fn new(sources: Sources, syntax: Vec<Item>, others: Vec<Item>) -> Diagnostics {
         let texts: Vec<Text<'_>> = sources.0.iter().map(|(name, text)| Text::new(name, text)).collect();
         let line_of = |at: Place| (at.source, texts[at.source as usize].locate(at.start).0);
@@ -138,23 +141,23 @@ impl Diagnostics {
         let items: Vec<Diagnostic> = items.into_iter().map(|item| texts[item.at.source as usize].diagnostic(item)).collect();
         Diagnostics { more: total - items.len(), items, warn: false }
     }
-    /// The same as warnings: the scenario can run.
+    /// Turns them into warnings: the scenario can run.
     pub(crate) fn into_warnings(self) -> Diagnostics {
         Diagnostics { warn: true, ..self }
     }
-    /// The same as errors.
+    /// Returns the problems as errors.
     pub fn as_errors(&self) -> Diagnostics {
         Diagnostics { warn: false, ..self.clone() }
     }
-    /// The problems: the first twenty.
+    /// Returns the first twenty problems.
     pub fn items(&self) -> &[Diagnostic] {
         &self.items
     }
-    /// How many more there are.
+    /// Returns the number of problems beyond those listed.
     pub fn more(&self) -> usize {
         self.more
     }
-    /// All problems drawn with their source lines.
+    /// Returns all problems as text, with their source lines.
     pub fn render(&self, style: Style) -> String {
         let mut theme = match style {
             Style::Plain => GraphicalTheme::none(),
@@ -183,7 +186,7 @@ impl Diagnostics {
             out.push_str(&format!("{}  hint: {hint}\n\n", drawn.trim_start_matches('\n')));
         }
         if self.more > 0 {
-            out.push_str(&format!("  {word}: and {} more\n  hint: mend these first\n", self.more));
+            out.push_str(&format!("  {word}: and {} more\n  hint: fix these first\n", self.more));
         }
         out.truncate(out.trim_end().len());
         out
@@ -203,7 +206,7 @@ impl<'a> Text<'a> {
         Text { name, text, lines: std::iter::once(0).chain(breaks).collect() }
     }
 
-    /// Line and column, both from 1, of a byte offset.
+    /// Returns line and column, both from 1, of a byte offset.
     fn locate(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
         let line = self.lines.partition_point(|start| *start <= offset);
@@ -211,7 +214,7 @@ impl<'a> Text<'a> {
         (line, String::from_utf8_lossy(before).chars().count() + 1)
     }
 
-    /// A line, from 1, without its end.
+    /// Returns a line, counted from 1, without its line break.
     fn line(&self, number: usize) -> Option<&'a str> {
         let start = *self.lines.get(number.checked_sub(1)?)?;
         let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
@@ -227,7 +230,8 @@ impl<'a> Text<'a> {
         Diagnostic { file: escaped(self.name).into_owned(), line, col, end, message, label, hint, excerpt }
     }
 
-    /// The line of a place between its neighbours, each cut to a width that can be read, and the place in that text.
+    /// Returns the line of a place between its neighbours, each cut to [`WIDTH`], and the place in
+    /// that text.
     fn excerpt(&self, line: usize, at: Place) -> Excerpt {
         let own = self.line(line).unwrap_or_default();
         let first = self.lines[line - 1];
@@ -240,7 +244,7 @@ impl<'a> Text<'a> {
         let start = floor(at.start.saturating_sub(first).min(own.len()));
         let end = floor(at.end.saturating_sub(first).clamp(start, own.len()));
         let end = start + own[start..end].trim_end().len();
-        // A window on a long line that begins somewhat before the place.
+        // Of a long line, the part that begins somewhat before the place.
         let from = if own.len() <= WIDTH { 0 } else { floor(start.saturating_sub(WIDTH / 4)) };
         let to = floor((from + WIDTH).min(own.len()));
         let (dots, more) = (if from > 0 { "..." } else { "" }, if to < own.len() { "..." } else { "" });
@@ -249,7 +253,7 @@ impl<'a> Text<'a> {
             None => escaped(text).into_owned(),
         };
         let above = self.line(line - 1).map(|text| short(text) + "\n").unwrap_or_default();
-        // An empty line is drawn only where another one follows.
+        // An empty line is drawn only if another line follows.
         let more_below = if self.line(line + 2).is_some() { "\n" } else { "" };
         let below = self.line(line + 1).map(|text| format!("\n{}{more_below}", short(text))).unwrap_or_default();
         let last = end.min(to).max(start);
@@ -262,10 +266,10 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Bytes of a source line that are drawn.
+/// Maximum number of bytes of a source line that are drawn.
 const WIDTH: usize = 140;
 
-/// A text of at most `most` characters; what is cut off is told.
+/// Cuts a text to `most` characters; a text that is cut ends with its full length.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -273,7 +277,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// What is drawn of a source.
+/// The part of a source that is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excerpt {
     text: String,
@@ -298,7 +302,7 @@ impl miette::SourceCode for Report<'_> {
         let Diagnostic { file, col, excerpt, .. } = self.item;
         let found = excerpt.text.read_span(span, before, after)?;
         let line = found.line() + excerpt.first - 1;
-        // Without the lines around, the place itself is asked for.
+        // A call without context lines asks for the place itself.
         let column = if before == 0 { col - 1 } else { found.column() };
         Ok(Box::new(MietteSpanContents::new_named(file.clone(), found.data(), *found.span(), line, column, found.line_count())))
     }
@@ -326,7 +330,7 @@ impl miette::Diagnostic for Report<'_> {
 }
 
 impl fmt::Display for Diagnostic {
-    /// One line: `file:line:col: message`.
+    /// Writes one line: `file:line:col: message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.line, self.col, self.message)
     }
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_problems_are_told_and_the_rest_counted() {
+    fn the_first_problems_are_listed_and_the_rest_counted() {
         let text = "x\n".repeat(50);
         let mut sources = Sources::default();
         sources.add("s.toml", &text);

@@ -1,4 +1,4 @@
-//! A scenario as text: the tree of its keys and values with their places, sweeps, and everything that is wrong with it.
+//! A scenario as text: the tree of its keys and values with their places, sweeps, and diagnostics.
 
 pub mod diag;
 pub mod part;

@@ -1,4 +1,5 @@
-//! Parts of a scenario: tables that are read through declared parameters, and the problems found on the way.
+//! Parts of a scenario: tables that are read through declared parameters, and the problems found
+//! while reading.
 
 use crate::text::diag::{Item, LISTED, Place};
 use crate::text::tree::{Table, Value};
@@ -10,27 +11,27 @@ use base::registry::{Entry, Room};
 pub(crate) struct Part<'a> {
     pub table: &'a Table,
     pub at: Place,
-    /// `workload.web`, `system.MERP.agent`: what `--set` would call it.
+    /// Its dotted path, as `--set` would name it: `workload.web`, `system.MERP.agent`.
     pub path: &'a str,
 }
 
 impl<'a> Part<'a> {
-    /// The place of a key's value, or of the part where the key is not given.
+    /// Returns the place of a key's value, or the place of the part if the key is not given.
     pub fn at_of(&self, key: &str) -> Place {
         self.table.get(key).map_or(self.at, |e| e.node.at)
     }
-    /// The name of one of its keys.
+    /// Returns the dotted name of one of its keys.
     pub fn name_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
-    /// A problem with the value of a key.
+    /// Returns a problem with the value of a key.
     pub fn problem(&self, key: &str, message: impl std::fmt::Display, label: impl Into<String>, hint: impl Into<String>) -> Item {
         let name = self.name_of(key);
         Item::new(self.at_of(key), format!("`{name}`: {message}"), label, hint).about(name)
     }
-    /// Problems that an entry found against the network.
+    /// Returns the problems that an entry found when checked against its environment.
     pub fn problems(&self, found: Vec<Problem>) -> impl Iterator<Item = Item> {
-        let label = |key| if self.table.get(key).is_some() { "here".to_owned() } else { format!("`{key}` by default") };
+        let label = |key| if self.table.get(key).is_some() { "here".to_owned() } else { format!("`{key}` has its default") };
         found.into_iter().map(move |p| self.problem(p.key, p.message, label(p.key), p.hint))
     }
     /// Reports every key that is neither a parameter nor among `others`.
@@ -57,7 +58,7 @@ pub(crate) struct PartReader<'a> {
     pub part: Part<'a>,
     pub fields: &'a [Field],
     pub problems: &'a mut Vec<Item>,
-    /// A value to take where the key is not given.
+    /// A key and the value to use if that key is not given.
     pub instead: Option<(&'static str, Raw)>,
 }
 
@@ -87,7 +88,7 @@ impl Reader for PartReader<'_> {
     }
 }
 
-/// The entry of a room that a part names; `default` where it names none.
+/// Returns the entry of a room that a part names, or `default` if the part names none.
 pub(crate) fn kind_of(
     room: &Room,
     default: Option<&'static str>,
@@ -99,7 +100,7 @@ pub(crate) fn kind_of(
         (Some(entry), _) => match &entry.node.value {
             Value::Scalar(Raw::Str(name)) => (entry.node.at, name.as_str()),
             Value::List(_) => {
-                let hint = "a list sweeps a parameter; for several kinds write one [[system]] or one scenario each";
+                let hint = "a list sweeps a parameter; to compare kinds, write a [[system]] or a scenario for each";
                 problems.push(part.problem("kind", "cannot be swept", format!("one of {}", listed(names())), hint));
                 return None;
             }
@@ -127,7 +128,7 @@ pub(crate) fn kind_of(
     found
 }
 
-/// `a`, `b`, `c`
+/// Returns the names in backticks: `a`, `b`, `c`.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! Sweeps: a list where one value is expected.
+//! Sweeps: a list in the place of a single value.
 
 use crate::text::diag::Item;
 use crate::text::part::Part;
@@ -11,7 +11,8 @@ pub(crate) struct Axis {
     pub nodes: Vec<Node>,
 }
 
-/// All lists of a section, by path: moving lines about changes no point. Lists that cannot be swept are reported and left out.
+/// Returns all lists of a section, sorted by path, so that the order of lines does not affect the
+/// points. Lists that cannot be swept are reported and left out.
 pub(crate) fn axes(part: Part<'_>, problems: &mut Vec<Item>) -> Vec<Axis> {
     let mut found = Vec::new();
     collect(part.table, &mut Vec::new(), part.path, &mut found, problems);
@@ -24,10 +25,11 @@ fn collect(table: &Table, path: &mut Vec<String>, name: &str, found: &mut Vec<Ax
         path.push(entry.key.clone());
         match &entry.node.value {
             Value::Table(inner) => collect(inner, path, name, found, problems),
-            // Kinds and labels are refused where they are read, but for the kind of the engine: all engines have the same keys.
+            // Lists of kinds and labels are refused when they are read. The engine's kind can be
+            // swept: all engines have the same keys.
             Value::List(nodes) if name == "engine" || !matches!(entry.key.as_str(), "kind" | "label") => {
                 let key = format!("{name}.{}", path.join("."));
-                let hint = "a list stands for a sweep: one value per run, like `load = [0.2, 0.5]`";
+                let hint = "a list is a sweep: one value per run, like `load = [0.2, 0.5]`";
                 if nodes.is_empty() {
                     let message = format!("`{key}`: nothing to sweep");
                     problems.push(Item::new(entry.node.at, message, "an empty list", hint).about(key));
@@ -44,12 +46,12 @@ fn collect(table: &Table, path: &mut Vec<String>, name: &str, found: &mut Vec<Ax
     }
 }
 
-/// How many tables the axes make.
+/// Returns the number of tables that the axes produce.
 pub(crate) fn count(axes: &[Axis]) -> u64 {
     axes.iter().fold(1u64, |n, a| n.saturating_mul(a.nodes.len() as u64))
 }
 
-/// The table with each combination of the axes' values, the first axis slowest.
+/// Returns the table with each combination of the axes' values; the first axis changes slowest.
 pub(crate) fn variants<'a>(table: &'a Table, axes: &'a [Axis]) -> impl Iterator<Item = Table> + 'a {
     (0..count(axes)).map(move |mut index| {
         let mut table = table.clone();

@@ -1,24 +1,24 @@
-//! A scenario file as a tree: every key and value with where it was written and by whom.
+//! A scenario file as a tree: every key and value with its place and its origin.
 //!
-//! The types of TOML are kept only as far as [`Raw`] knows them; what a value must be is said by the parameters that read it.
+//! Values keep only the types that [`Raw`] has; the parameters that read a value say what it must be.
 
 use crate::text::diag::{Item, LISTED, Place};
 use base::params::Raw;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// Who wrote a value.
+/// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The file.
     File,
-    /// A chosen profile of the file, by its place among those chosen.
+    /// A chosen profile of the file, by its index among the chosen profiles.
     Profile(usize),
     /// The command line.
     Set,
 }
 
-/// A value and where it stands.
+/// A value with its place and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub value: Value,
@@ -26,7 +26,7 @@ pub(crate) struct Node {
     pub origin: Origin,
 }
 
-/// What a value can be.
+/// A value of the tree.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Scalar(Raw),
@@ -59,14 +59,14 @@ impl Table {
         let i = self.entries.iter().position(|e| e.key == key)?;
         Some(self.entries.remove(i))
     }
-    /// Puts `node` at `key`, in the place of what stood there.
+    /// Sets `key` to `node`, replacing any earlier value.
     pub fn put(&mut self, key: &str, key_at: Place, node: Node) {
         match self.get_mut(key) {
             Some(entry) => entry.node = node,
             None => self.entries.push(Entry { key: key.to_owned(), key_at, node }),
         }
     }
-    /// The node at a dotted path.
+    /// Returns the node at a dotted path.
     pub fn at_path(&mut self, path: &[String]) -> Option<&mut Node> {
         let (first, rest) = path.split_first()?;
         let node = &mut self.get_mut(first)?.node;
@@ -96,7 +96,7 @@ impl Node {
             _ => None,
         }
     }
-    /// The value as a message names it.
+    /// Returns the value as messages name it.
     pub fn named(&self) -> String {
         match self.raw() {
             Raw::Int(n) => format!("`{n}`"),
@@ -106,7 +106,7 @@ impl Node {
             Raw::Other(what) => what.to_owned(),
         }
     }
-    /// The value as a parameter sees it.
+    /// Returns the value as a parameter sees it.
     pub fn raw(&self) -> Raw {
         match &self.value {
             Value::Scalar(raw) => raw.clone(),
@@ -125,7 +125,8 @@ impl Node {
     }
 }
 
-/// Parses the text of a file. The tree holds whatever could be understood; `problems` gets every error of syntax.
+/// Parses the text of a file. The tree holds everything that could be parsed; every syntax error is
+/// added to `problems`.
 pub(crate) fn parse_file(text: &str, problems: &mut Vec<Item>) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     let more = errors.len().saturating_sub(LISTED);
@@ -139,22 +140,22 @@ pub(crate) fn parse_file(text: &str, problems: &mut Vec<Item>) -> Table {
     table(document.get_ref(), 0, Origin::File)
 }
 
-/// An error of the TOML parser, reworded.
+/// Rewords an error of the TOML parser.
 fn syntax_error(text: &str, at: Place, message: &str) -> Item {
     let piece = text.get(at.range()).unwrap_or("");
     if message.starts_with("duplicate key") {
-        let hint = "each key stands once in its table, and each table once in the file";
+        let hint = "write each key once in its table, and each table once in the file";
         return Item::new(at, format!("duplicate key `{piece}`"), "given before", hint);
     }
     if message.starts_with("string values must be quoted") && piece.is_empty() {
         return Item::new(at, "a value is missing", "nothing here", "write `key = value`");
     }
     if message.starts_with("invalid mantissa") || message.starts_with("invalid fraction") {
-        let hint = "numbers have digits on both sides of the point: `0.5`, `5.0`";
+        let hint = "write digits on both sides of the decimal point: `0.5`, `5.0`";
         return Item::new(at, "not TOML: a digit is missing", "expected a digit", hint);
     }
     if message.starts_with("string values must be quoted") {
-        let hint = format!("texts and values with units stand in quotes: \"{piece}\"");
+        let hint = format!("write texts and values with units in quotes: \"{piece}\"");
         return Item::new(at, format!("`{piece}` is not TOML: text must be quoted"), "quotes are missing", hint);
     }
     Item::new(
@@ -193,7 +194,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, file: u32, origin: Origin) -> N
     Node { value, at: Place::new(file, span), origin }
 }
 
-/// A whole number; beyond 64 bits its digits are kept, for the parameter to refuse.
+/// Parses a whole number. Beyond 64 bits the digits are kept, for the parameter to refuse.
 fn integer(digits: &str, radix: u32) -> Raw {
     match i64::from_str_radix(digits, radix) {
         Ok(n) => Raw::Int(n),
@@ -204,7 +205,8 @@ fn integer(digits: &str, radix: u32) -> Raw {
     }
 }
 
-/// A number without sign `+` and, where it is short, without exponent, so that exact decimals can be read from it.
+/// Returns a number without the sign `+` and, if it is short, without exponent, so that exact
+/// decimals can be read from it.
 fn plain_decimal(text: &str) -> String {
     let text = text.strip_prefix('+').unwrap_or(text);
     let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return text.to_owned() };
@@ -257,7 +259,7 @@ fn shift(node: &mut Node, by: usize) {
     }
 }
 
-/// Splits a dotted key; parts that are not bare words stand in quotes: `system."MERP 0.9".agent.alpha`.
+/// Splits a dotted key. Parts that are not bare words are in quotes: `system."MERP 0.9".agent.alpha`.
 pub(crate) fn parse_key(text: &str) -> Option<Vec<String>> {
     let mut path = Vec::new();
     let mut rest = text.trim();
