@@ -1,8 +1,9 @@
-//! Exponential times, none below a floor.
+//! Exponentially distributed deadlines with a minimum.
 //!
 //! Source: D3 (Wilson et al., SIGCOMM 2011) and PDQ (Hong et al., SIGCOMM 2012) section 5.1: mean 20 ms, at least 3 ms.
 //!
-//! Assumed: a time below the floor is raised to it, so that the mean of all times is a little above `mean`.
+//! Assumed: a time below the minimum is raised to it, so that the mean of all times is slightly
+//! above `mean`.
 
 use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
@@ -10,7 +11,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Rng, math};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta =
     Meta { summary: "exponential with `mean`, at least `min`", source: "PDQ (SIGCOMM 2012) section 5.1", ..Meta::PLAIN };
 
@@ -18,14 +19,14 @@ base::params! {
     /// Parameters of exponential deadlines.
     pub struct Params {
         ..of: Share {}
-        /// The mean before the floor.
+        /// Mean before times are raised to `min`.
         mean: Dur = "20ms" in Dur(1)..=MAX_TIME, "PDQ section 5.1";
         /// The shortest time.
         min: Dur = "3ms" in Dur(1)..=MAX_TIME, "PDQ section 5.1";
     }
 }
 
-/// Nothing can be wrong.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -34,7 +35,7 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Exponential(Params);
 
 impl Exponential {
-    /// With these parameters.
+    /// Creates the law with these parameters.
     pub fn new(params: &Params, _env: &Env) -> Self {
         Exponential(params.clone())
     }

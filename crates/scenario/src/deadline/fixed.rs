@@ -1,4 +1,4 @@
-//! The same time for every flow.
+//! The same deadline for every flow, relative to its start.
 //!
 //! Source: own.
 
@@ -8,9 +8,9 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Rng};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta =
-    Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", ..Meta::PLAIN };
+    Meta { summary: "the same time for every flow; short form: `deadline = \"20ms\"`", source: "own", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of fixed deadlines.
@@ -21,7 +21,7 @@ base::params! {
     }
 }
 
-/// Nothing can be wrong.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -30,7 +30,7 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Fixed(Params);
 
 impl Fixed {
-    /// With these parameters.
+    /// Creates the law with these parameters.
     pub fn new(params: &Params, _env: &Env) -> Self {
         Fixed(params.clone())
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_alike() {
+    fn all_flows_have_the_same_time() {
         assert_eq!(draw(&Fixed(Params { of: EVERY, after: Dur::from_ms(20) }), 3), [Dur::from_ms(20); 3]);
     }
 }

@@ -1,22 +1,27 @@
-//! Room: laws of deadlines. What time a flow of a workload may take; drawn before the run, so that all systems see the same.
+//! Room: laws of deadlines. A law gives the time that a flow of a workload may take. Deadlines are
+//! drawn before the run, so that all systems see the same deadlines.
 //!
-//! Stream, with the workload's index: `workload/deadlines`. Sizes, arrivals and pairs do not depend on it.
+//! Random stream, by index of the workload: `workload/deadlines`. Sizes, arrivals and pairs do not
+//! depend on this stream.
 
 use base::{Dur, Fraction, Rng};
 
 /// A law of deadlines.
 pub trait Law {
-    /// The time that a flow may take from its start, at least 1 ps. `ideal` is its completion time alone in the network.
+    /// Returns the time that a flow may take from its start, at least 1 ps. `ideal` is the
+    /// completion time of the flow in an unloaded network.
     fn draw(&self, ideal: &dyn Fn() -> Dur, rng: &mut Rng) -> Dur;
-    /// Which flows have a deadline.
+    /// Returns which flows have a deadline.
     fn share(&self) -> &Share;
 }
 
 base::params! {
-    /// What every law of deadlines has.
+    /// Parameters of every law of deadlines.
     pub struct Share {
-        /// Share of the workload's bytes in flows with a deadline: in the order of starts, a flow gets a deadline while such flows have less than
-        /// this share of the bytes so far. The first flow gets one; with `0` no flow does, with `1` every flow.
+        /// Share of the workload's bytes in flows with a deadline. In the order of their starts, a
+        /// flow gets a deadline while flows with a deadline have less than this share of the bytes
+        /// so far; the first flow gets a deadline. With `0` no flow has a deadline, with `1` every
+        /// flow has.
         share: Fraction = "1" in Fraction(0)..=ALL, "every flow has a deadline; STAM section 5.2 has 0.8", quiet;
     }
 }
@@ -25,14 +30,15 @@ base::params! {
 const ALL: Fraction = Fraction(1_000_000_000);
 
 impl Share {
-    /// Whether the next flow gets a deadline, when flows with a deadline have `with` of the `all` bytes before it.
+    /// Returns whether the next flow gets a deadline if flows with a deadline have `with` of the
+    /// `all` bytes before it.
     pub fn wants(&self, with: u128, all: u128) -> bool {
         let below = with * u128::from(ALL.0) < all * u128::from(self.share.0);
         self.share == ALL || below || all == 0 && self.share.0 > 0
     }
 }
 
-/// What a law knows of the scenario.
+/// The environment of a law: laws know nothing of the scenario.
 pub type Env = ();
 
 pub mod exponential;
@@ -55,7 +61,7 @@ base::registry! {
 pub(crate) mod testing {
     use super::*;
 
-    /// What a law allows `n` flows whose ideal completion time is 1 ms.
+    /// Returns the times of `n` flows whose ideal completion time is 1 ms.
     pub fn draw(law: &impl Law, n: usize) -> Vec<Dur> {
         let mut rng = Rng::stream(1, "deadline", &[]);
         (0..n).map(|_| law.draw(&|| Dur::from_ms(1), &mut rng)).collect()
@@ -71,7 +77,8 @@ mod tests {
     #[test]
     fn the_next_flow_gets_a_deadline_below_the_share() {
         let wants = |share, with, all| Share { share: Fraction(share) }.wants(with, all);
-        // 0.8: the first flow; then while below, not at, four fifths.
+        // Share 0.8: the first flow gets a deadline; later flows only if the share so far is below
+        // 0.8.
         assert!(wants(800_000_000, 0, 0) && wants(800_000_000, 799, 1000));
         assert!(!wants(800_000_000, 800, 1000) && !wants(800_000_000, 5, 5));
         assert!(wants(1_000_000_000, 5, 5) && !wants(0, 0, 0) && !wants(0, 0, 5));

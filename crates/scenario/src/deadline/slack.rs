@@ -1,9 +1,11 @@
-//! A multiple of the time that the flow takes alone.
+//! A multiple of the time that the flow takes in an unloaded network.
 //!
-//! Source: Karuna (Chen et al., SIGCOMM 2016), whose generator gives a flow twice the time of 0.2 ms and its transmission.
+//! Source: Karuna (Chen et al., SIGCOMM 2016), whose generator gives a flow twice the sum of 0.2 ms
+//! and its transmission time.
 //!
-//! Assumed: alone a flow takes the ideal completion time of the results: store and forward at line rate on its shortest path in the
-//! healthy network. No deadline is below it unless the factor is below 1.
+//! Assumed: in an unloaded network a flow takes the ideal completion time of the results: store and
+//! forward at line rate on its shortest path in the healthy network. No deadline is below this time
+//! unless the factor is below 1.
 
 use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
@@ -11,9 +13,9 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Fraction, Rng};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "`factor` times the flow's ideal completion time and `extra`",
+    summary: "`factor` times the sum of the flow's ideal completion time and `extra`",
     source: "generator of Karuna (SIGCOMM 2016)",
     ..Meta::PLAIN
 };
@@ -22,14 +24,14 @@ base::params! {
     /// Parameters of deadlines with slack.
     pub struct Params {
         ..of: Share {}
-        /// Times the ideal completion time.
+        /// Factor of the ideal completion time.
         factor: Fraction = "2" in Fraction(1)..=Fraction(1_000_000_000_000), "Karuna's generator";
-        /// What every flow has besides, before it is multiplied.
+        /// Time added to the ideal completion time before the multiplication.
         extra: Dur = "0s" in Dur::ZERO..=MAX_TIME, "nothing; Karuna's generator has 0.2 ms";
     }
 }
 
-/// Nothing can be wrong.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -38,7 +40,7 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Slack(Params);
 
 impl Slack {
-    /// With these parameters.
+    /// Creates the law with these parameters.
     pub fn new(params: &Params, _env: &Env) -> Self {
         Slack(params.clone())
     }

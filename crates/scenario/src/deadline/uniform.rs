@@ -1,4 +1,4 @@
-//! Every time between two bounds alike.
+//! Deadlines uniformly distributed between two bounds.
 //!
 //! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 5: 5 ms to 25 ms.
 
@@ -8,7 +8,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Rng};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta { summary: "uniform between `min` and `max`", source: "STAM (2019) section 5", ..Meta::PLAIN };
 
 base::params! {
@@ -22,12 +22,12 @@ base::params! {
     }
 }
 
-/// Problems that show only between parameters.
+/// Returns the problems that depend on several parameters.
 pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
     let problem = || Problem {
         key: "min",
         message: format!("`{}` is above `max`, `{}`", params.min, params.max),
-        hint: "deadlines are uniform from `min` to `max`".to_owned(),
+        hint: "write a `min` that is at most `max`: deadlines are uniform from `min` to `max`".to_owned(),
     };
     (params.min > params.max).then(problem).into_iter().collect()
 }
@@ -36,7 +36,7 @@ pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Uniform(Params);
 
 impl Uniform {
-    /// With these parameters.
+    /// Creates the law with these parameters.
     pub fn new(params: &Params, _env: &Env) -> Self {
         Uniform(params.clone())
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_between_the_bounds_are_alike() {
+    fn times_are_uniform_between_the_bounds() {
         let times = draw(&Uniform(Params { of: EVERY, min: Dur::from_ms(5), max: Dur::from_ms(25) }), 20_000);
         assert!(times.iter().all(|t| (Dur::from_ms(5)..=Dur::from_ms(25)).contains(t)));
         // Quarters of the range, four standard errors of 20000 / 4 counts.

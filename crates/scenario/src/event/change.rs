@@ -1,4 +1,4 @@
-//! What happens on a network under a seed: the changes that events make, in order.
+//! The changes that events make on a network with a seed, in order.
 
 use super::params::{Cable, Event, NodeName, RandomParams, State};
 use super::target::{Target, node, not_adjacent, of_tier};
@@ -7,21 +7,21 @@ use base::{Dur, Fraction, Rng, Time};
 use fabric::net::Net;
 use std::collections::BTreeMap;
 
-/// One thing that happens.
+/// A change: a target goes down or comes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// The event, by its place in the scenario.
+    /// Index of the event in the scenario.
     pub event: usize,
-    /// It comes up; else it goes down.
+    /// Whether the target comes up; else it goes down.
     pub up: bool,
-    /// What.
+    /// The cables or node that change.
     pub target: Target,
 }
 
 impl Event {
-    /// Its targets on a network under a seed.
+    /// Returns the targets of the event on a network with a seed.
     fn targets(&self, net: &Net, seed: u64, index: usize) -> Result<Vec<Target>, Problem> {
         let problem = |key, (message, hint): (String, String)| Problem { key, message, hint };
         if let Some(random) = &self.random {
@@ -47,10 +47,10 @@ impl Event {
         } else {
             let count = random.count.unwrap_or(0) as usize;
             if count > all.len() {
-                let message = format!("`{count}` are more than there are: `{}` has {}", random.tier, all.len());
-                return Err((message, "take a smaller `count` or another `tier`".to_owned()));
+                let message = format!("cannot draw `{count}`: `{}` has only {}", random.tier, all.len());
+                return Err((message, "write a smaller `count` or another `tier`".to_owned()));
             }
-            // Fisher and Yates, from the front: the first n of a larger draw are the draw of n.
+            // Fisher-Yates from the front: a larger draw begins with the targets of a smaller draw.
             for i in 0..count {
                 let other = i + rng.below((all.len() - i) as u64) as usize;
                 all.swap(i, other);
@@ -62,7 +62,8 @@ impl Event {
     }
 }
 
-/// What happens on a network under a seed, in order. The error is a problem with the event of that place.
+/// Returns the changes on a network with a seed, in order. The error is the index of an event, and
+/// its problem.
 pub(crate) fn changes(events: &[Event], net: &Net, seed: u64) -> Result<Vec<Change>, (usize, Problem)> {
     let mut all = Vec::new();
     let mut named: BTreeMap<Target, Vec<(Time, bool, usize, &'static str)>> = BTreeMap::new();
@@ -88,14 +89,14 @@ pub(crate) fn changes(events: &[Event], net: &Net, seed: u64) -> Result<Vec<Chan
         for (i, &(at, up, event, key)) in steps.iter().enumerate() {
             let message = match since {
                 _ if i > 0 && steps[i - 1].0 == at => format!("`{name}` changes twice at `{}`", when(at)),
-                Some(down) if !up => format!("`{name}` goes down at `{}`, and is down since `{}`", when(at), when(down)),
-                None if up => format!("`{name}` comes up at `{}`, and is not down then", when(at)),
+                Some(down) if !up => format!("`{name}` goes down at `{}`, but is already down since `{}`", when(at), when(down)),
+                None if up => format!("`{name}` comes up at `{}`, but is not down then", when(at)),
                 _ => {
                     since = (!up).then_some(at);
                     continue;
                 }
             };
-            let hint = "the events of one link or node go down and up in turn".to_owned();
+            let hint = "write events of a link or node so that it goes down and comes up alternately".to_owned();
             return Err((event, Problem { key, message, hint }));
         }
     }
@@ -103,7 +104,7 @@ pub(crate) fn changes(events: &[Event], net: &Net, seed: u64) -> Result<Vec<Chan
     Ok(all)
 }
 
-/// A time as it would be written.
+/// Returns a time as a scenario writes it.
 pub(crate) fn when(at: Time) -> String {
     if at == Time::ZERO { "0s".to_owned() } else { Dur(at.0).to_string() }
 }

@@ -1,15 +1,15 @@
-//! Which links are down.
+//! Links that are down.
 
 use super::change::Change;
 use base::{LinkId, NodeId};
 use fabric::net::Net;
 
-/// Which of a network's links are held down, and by how many events.
+/// By link: the number of events that hold the link down.
 #[derive(Clone, Debug)]
 pub struct Holds(Vec<u32>);
 
 impl Holds {
-    /// All links up.
+    /// Creates the state in which all links are up.
     pub fn new(net: &Net) -> Holds {
         Holds(vec![0; net.links().len()])
     }
@@ -28,15 +28,15 @@ impl Holds {
         });
         links
     }
-    /// By link: it is down.
+    /// Returns by link whether it is down.
     pub fn all_down(&self) -> Vec<bool> {
         self.0.iter().map(|holds| *holds > 0).collect()
     }
-    /// Whether a link is down.
+    /// Returns whether a link is down.
     pub fn is_down(&self, link: LinkId) -> bool {
         self.0[link.index()] > 0
     }
-    /// Per node the smallest id of the nodes that it is connected with.
+    /// Returns by node the smallest id among the nodes that it is connected with.
     pub fn islands(&self, net: &Net) -> Vec<NodeId> {
         let mut island = vec![NodeId(u32::MAX); net.nodes().len()];
         let mut stack = Vec::new();

@@ -1,8 +1,10 @@
 //! Failures as data: which links and switches go down and come up, and when.
 //!
-//! Every `[[event]]` names a cable, a node, or how many to draw at random. What it takes down stays down while any event holds it
-//! down: a cable between two dead switches needs both to come back. Random draws depend on the seed and the event's place in the
-//! scenario only (stream `failure`), so that all systems lose the same links; of two counts the larger draw includes the smaller.
+//! Every `[[event]]` names a cable or a node, or says how many to draw at random. A cable is down
+//! while any event holds it down: a cable between two failed switches comes up only when both
+//! switches are up. Random draws depend only on the seed and on the index of the event in the
+//! scenario (stream `failure`), so that all systems lose the same links; a larger draw contains a
+//! smaller draw.
 
 pub mod change;
 pub mod holds;

@@ -1,4 +1,4 @@
-//! `[[event]]` and `[failure]` as they are written.
+//! The parameters of `[[event]]` and `[failure]`.
 
 use crate::workload::MAX_TIME;
 use base::params::{Auto, Param, Problem, Raw};
@@ -7,19 +7,19 @@ use base::{Dur, Fraction, Time};
 base::choice! {
     /// What an event does to its target.
     pub enum State {
-        /// It goes down.
+        /// The target goes down.
         Down = "down",
-        /// It comes up again.
+        /// The target comes up again.
         Up = "up",
     }
 }
 
 base::choice! {
-    /// What to do about flows whose hosts stay apart.
+    /// What to do about flows whose hosts stay disconnected.
     pub enum WhenUnreachable {
         /// Refuse to run.
         Refuse = "refuse",
-        /// Run to `end`; such flows are among the unfinished.
+        /// Run to `end`; these flows count as unfinished.
         Run = "run",
     }
 }
@@ -27,11 +27,11 @@ base::choice! {
 base::params! {
     /// An event: one of `link`, `node` and `random` goes down or comes up.
     pub struct EventParams {
-        /// When.
+        /// Time of the event.
         at: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: the start of the run";
         /// What happens: `down`, or `up` after an earlier `down`.
         state: State = "down", "flowloom: most events are failures";
-        /// When it comes up again; `auto`: not by this event.
+        /// Time when the target comes up again; `auto`: this event does not bring it up.
         until: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "flowloom: a failure lasts";
         /// A cable, both directions, by the nodes at its ends: `["agg0_1", "core3"]`.
         link: Option<Cable> = "none", "one of `link`, `node` and `random` must be given";
@@ -45,22 +45,24 @@ base::params! {
     pub struct RandomParams {
         /// Number of targets, all different.
         count: Option<u32> = "none" in Some(1)..=Some(1_000_000), "one of `count` and `probability` must be given";
-        /// The probability of each, in place of a count.
+        /// Probability of each target, instead of a count.
         probability: Option<Fraction> = "none" in Some(Fraction(0))..=Some(Fraction::ONE), "one of `count` and `probability` must be given";
-        /// Among which: `fabric` for all cables between switches, two tiers as `agg-core` for the cables between them, one tier as
-        /// `core` for its switches.
+        /// Cables or switches that are drawn from: `fabric` for all cables between switches, two
+        /// tiers like `agg-core` for the cables between them, one tier like `core` for its
+        /// switches.
         tier: String = "fabric", "flowloom: hosts have one cable only";
     }
 }
 
 base::params! {
-    /// What follows a failure or repair.
+    /// Reaction of the network to a failure or repair.
     pub struct FailureParams {
-        /// From the event until the nodes next to it know and stop using the port.
+        /// Time from the event until the adjacent nodes detect it and stop using the port.
         detect: Dur = "0s" in Dur::ZERO..=MAX_TIME, "docs/model.md: a port sees the loss of its signal";
-        /// From that moment until all switches route around it.
+        /// Time from the detection until all switches route around the failure.
         converge: Dur = "1ms" in Dur::ZERO..=MAX_TIME, "docs/model.md";
-        /// Flows between hosts that stay apart: `refuse` to run, or `run` and count them as unfinished.
+        /// Flows between hosts that stay disconnected: `refuse` to run, or `run` and count these
+        /// flows as unfinished.
         unreachable: WhenUnreachable = "refuse", "flowloom: most often a mistake";
     }
 }
@@ -70,7 +72,7 @@ base::params! {
 pub struct Cable(pub String, pub String);
 
 impl Cable {
-    /// Stands between the nodes.
+    /// Separator between the two nodes.
     pub const JOINT: &str = "--";
 }
 
@@ -112,28 +114,28 @@ impl Param for NodeName {
     }
 }
 
-/// An event as the scenario has it.
+/// An event of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its name: its number in the scenario, from 1, unless it has one.
+    /// Its name, or its number in the scenario, from 1.
     pub name: String,
-    /// When, what, which.
+    /// Time, state and target.
     pub params: EventParams,
-    /// The draw, when it is a random one.
+    /// The random draw of the targets, if any.
     pub random: Option<RandomParams>,
 }
 
-/// All events of a run, and what follows them.
+/// All events of a run, and the reaction of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failures {
-    /// In the order of the scenario.
+    /// The events, in the order of the scenario.
     pub events: Vec<Event>,
     /// Delays, and what to do about flows that are cut off.
     pub params: FailureParams,
 }
 
 impl Event {
-    /// What is wrong with it by itself.
+    /// Returns the problems of the event that do not depend on the network.
     pub(crate) fn problems(&self, end: Option<Time>) -> Vec<Problem> {
         let p = &self.params;
         let mut found = Vec::new();
@@ -149,23 +151,24 @@ impl Event {
             add(
                 "at",
                 format!("`{}` is not before the end of the run, `{}`", p.at, Dur(end.0)),
-                "nothing happens at `end` or later",
+                "write an earlier `at`, or a later `end` of the run",
             );
         }
         match p.until {
             Auto::Set(until) if until <= p.at => {
                 let message = format!("`{until}` is not after `at`, `{}`", p.at);
-                add("until", message, "`until` is when it comes up again: take a later time");
+                add("until", message, "`until` is the time when the link or node comes up again: write a later time");
             }
             Auto::Set(_) if p.state == State::Up => {
-                add("until", "only what goes down comes up".to_owned(), "remove `until`, or write `state = \"down\"`");
+                let message = "an event with `state = \"up\"` cannot have `until`".to_owned();
+                add("until", message, "remove `until`, or write `state = \"down\"`");
             }
             _ => {}
         }
         if let Some(random) = &self.random {
             if p.state == State::Up {
-                let hint = "write `state = \"down\"` and, if they come up again, `until`";
-                add("state", "what a random draw took down cannot be named later".to_owned(), hint);
+                let hint = "write `state = \"down\"` and, to bring the drawn links or nodes up again, `until`";
+                add("state", "an event with `random` cannot have `state = \"up\"`".to_owned(), hint);
             }
             if random.count.is_some() == random.probability.is_some() {
                 let hint = "write `random = { count = 2 }` or `random = { probability = 0.01 }`";
@@ -176,4 +179,4 @@ impl Event {
     }
 }
 
-const TARGETS: &str = "give one of `link = [\"a\", \"b\"]`, `node = \"a\"` and `random = { count = 1 }`";
+const TARGETS: &str = "write exactly one of `link = [\"a\", \"b\"]`, `node = \"a\"` and `random = { count = 1 }`";

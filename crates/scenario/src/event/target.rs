@@ -1,4 +1,4 @@
-//! What an event names: the cables between two nodes, a node, a tier.
+//! Targets of events: the cables between two nodes, a node, a tier.
 
 use super::params::Cable;
 use base::params::nearest;
@@ -6,7 +6,7 @@ use base::{LinkId, NodeId};
 use fabric::net::{HOST_TIER, Net, Tier};
 use std::collections::BTreeMap;
 
-/// What goes down or comes up.
+/// The cables or the node that go down or come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// All cables between two nodes, the smaller id first.
@@ -16,13 +16,13 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its links, both directions.
+    /// Returns the links of the target, in both directions.
     pub fn links(self, net: &Net) -> Vec<LinkId> {
         let (Target::Cables(node, _) | Target::Node(node)) = self;
         let hit = |link: &LinkId| !matches!(self, Target::Cables(_, far) if net.link(*link).to != far);
         net.out_links(node).filter(hit).flat_map(|link| [link, net.link(link).reverse]).collect()
     }
-    /// Its name: `agg0_1--core3`, `core3`.
+    /// Returns its name: `agg0_1--core3`, `core3`.
     pub fn name(self, net: &Net) -> String {
         match self {
             Target::Cables(a, b) => [a, b].map(|node| &*net.node(node).name).join(Cable::JOINT),
@@ -31,7 +31,7 @@ impl Target {
     }
 }
 
-/// A node by its name.
+/// Returns the node with this name, or message and hint.
 pub(super) fn node(net: &Net, name: &str) -> Result<NodeId, (String, String)> {
     if let Some(index) = net.nodes().iter().position(|n| n.name == name) {
         return Ok(NodeId(index as u32));
@@ -47,7 +47,7 @@ pub(super) fn node(net: &Net, name: &str) -> Result<NodeId, (String, String)> {
     Err((format!("there is no node `{name}`{did}"), hint))
 }
 
-/// Two nodes without a cable.
+/// Returns message and hint for two nodes without a cable.
 pub(super) fn not_adjacent(net: &Net, a: NodeId, b: &str) -> (String, String) {
     let from = &net.node(a).name;
     let mut peers: Vec<&str> = net.out_links(a).map(|l| net.node(net.link(l).to).name.as_str()).collect();
@@ -58,7 +58,8 @@ pub(super) fn not_adjacent(net: &Net, a: NodeId, b: &str) -> (String, String) {
     (format!("no cable joins `{from}` and `{b}`{did}"), format!("the neighbours of `{from}` are {}{more}", listed.join(", ")))
 }
 
-/// The tiers of a network from the hosts up, with their words: what the names of their nodes begin with, or else `tier2`.
+/// Returns the tiers of a network from the hosts up, with their names: the common prefix of the
+/// names of their nodes, or else `tier2`.
 pub(super) fn tiers(net: &Net) -> Vec<(Tier, String)> {
     let mut stems: BTreeMap<Tier, Option<&str>> = BTreeMap::new();
     for node in net.nodes() {
@@ -74,7 +75,7 @@ pub(super) fn tiers(net: &Net) -> Vec<(Tier, String)> {
     stems.iter().map(|(&tier, &stem)| (tier, word(tier, stem))).collect()
 }
 
-/// All targets of a `tier` as it is written, in the order of ids.
+/// Returns all targets that a `tier` of a scenario names, in the order of ids.
 pub(super) fn of_tier(net: &Net, text: &str) -> Result<Vec<Target>, (String, String)> {
     let tiers = tiers(net);
     let by_name = |name: &str| tiers.iter().find(|(_, word)| word == name).map(|(tier, _)| *tier);
@@ -103,7 +104,7 @@ pub(super) fn of_tier(net: &Net, text: &str) -> Result<Vec<Target>, (String, Str
         }
         words.extend(tiers.iter().map(|(_, word)| word.clone()));
         let listed: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
-        // Either end may come first.
+        // The two tiers may be written in either order.
         let turned: Vec<String> = words.iter().filter_map(|w| w.split_once('-')).map(|(a, b)| format!("{b}-{a}")).collect();
         let near = nearest(text, words.iter().chain(&turned).map(String::as_str));
         let near = near.map_or(String::new(), |n| format!(": did you mean `{n}`?"));

@@ -1,4 +1,4 @@
-//! What events do on networks.
+//! Tests of events on networks.
 
 use super::change::{Change, changes, when};
 use super::holds::Holds;
@@ -9,7 +9,7 @@ use base::Time;
 use base::params::{Params as _, Raw, Reader};
 use fabric::net::Net;
 
-/// An event of these keys; `random.count` and the like make it a random one.
+/// Returns an event with these keys; keys like `random.count` make it a random draw.
 fn event(set: &[(&'static str, &str)]) -> Event {
     struct Given<'a>(&'a [(&'static str, &'a str)], &'a str);
     impl Reader for Given<'_> {
@@ -52,17 +52,17 @@ fn what_goes_down_goes_up_before_it_goes_down_again() {
     let down = |at| event(&[("at", at), ("node", "core0")]);
     let up = |at| event(&[("at", at), ("node", "core0"), ("state", "up")]);
     for (events, why) in [
-        (vec![up("1ms")], "0 at: `core0` comes up at `1ms`, and is not down then"),
-        (vec![up("1ms"), down("2ms")], "0 at: `core0` comes up at `1ms`, and is not down then"),
-        (vec![down("3ms"), down("2ms")], "0 at: `core0` goes down at `3ms`, and is down since `2ms`"),
+        (vec![up("1ms")], "0 at: `core0` comes up at `1ms`, but is not down then"),
+        (vec![up("1ms"), down("2ms")], "0 at: `core0` comes up at `1ms`, but is not down then"),
+        (vec![down("3ms"), down("2ms")], "0 at: `core0` goes down at `3ms`, but is already down since `2ms`"),
         (vec![down("1ms"), up("1ms")], "1 at: `core0` changes twice at `1ms`"),
         (
             vec![event(&[("node", "core0"), ("until", "4ms")]), down("3ms")],
-            "1 at: `core0` goes down at `3ms`, and is down since `0s`",
+            "1 at: `core0` goes down at `3ms`, but is already down since `0s`",
         ),
         (
             vec![event(&[("node", "core0"), ("until", "4ms")]), up("2ms")],
-            "0 until: `core0` comes up at `4ms`, and is not down then",
+            "0 until: `core0` comes up at `4ms`, but is not down then",
         ),
         (vec![event(&[("node", "core9")])], "0 node: there is no node `core9`: did you mean `core0`?"),
         (vec![event(&[("link", "agg0_1--core0")])], "0 link: no cable joins `agg0_1` and `core0`: did you mean `core2`?"),

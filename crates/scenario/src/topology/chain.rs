@@ -1,4 +1,4 @@
-//! Switches in a row, hosts at each: several bottlenecks one after another.
+//! Switches in a row with hosts at each switch: several bottlenecks on one path.
 //!
 //! ```text
 //!    h0 h1   h2 h3   h4 h5
@@ -13,9 +13,9 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "switches in a row with hosts at each: several bottlenecks on one path",
+    summary: "switches in a row with hosts at each switch: several bottlenecks on one path",
     source: "the parking lot of RFC 5166 section 3",
     ..Meta::PLAIN
 };
@@ -24,20 +24,20 @@ base::params! {
     /// Parameters of a chain.
     pub struct Params {
         ..cables: Cables {}
-        /// Switches `s0`, `s1`, ... in a row.
+        /// Number of switches `s0`, `s1`, ... in a row.
         switches: u32 = "3" in 1..=100_000, "two trunks";
-        /// Hosts at each switch.
+        /// Number of hosts at each switch.
         hosts_per_switch: u32 = "2" in 1..=100_000, "one for through traffic, one for cross traffic";
         /// Rate of the hosts' links.
         rate: Rate = "10Gbps" in MIN_RATE..=MAX_RATE, "common hosts";
-        /// Rate of the links between switches; `auto`: as `rate`.
+        /// Rate of the links between switches; `auto`: equal to `rate`.
         trunk_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "the bottlenecks";
         /// Propagation delay of every link.
         delay: Dur = "1us" in MIN_DELAY..=MAX_DELAY, "cables and processing";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -46,7 +46,7 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct Chain(Params);
 
 impl Chain {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Chain(params.clone())
     }

@@ -13,7 +13,7 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "two groups of hosts with one link between them",
     source: "RFC 5166 section 3, and most of the literature",
@@ -24,20 +24,20 @@ base::params! {
     /// Parameters of a dumbbell.
     pub struct Params {
         ..cables: Cables {}
-        /// Hosts at switch `s0`: the first ones.
+        /// Number of hosts at switch `s0`; they have the lowest numbers.
         left: u32 = "2" in 1..=1_000_000, "the smallest";
-        /// Hosts at switch `s1`: the last ones.
+        /// Number of hosts at switch `s1`; they have the highest numbers.
         right: u32 = "2" in 1..=1_000_000, "the smallest";
         /// Rate of the hosts' links.
         rate: Rate = "10Gbps" in MIN_RATE..=MAX_RATE, "common hosts";
-        /// Rate of the link between the switches; `auto`: as `rate`.
+        /// Rate of the link between the switches; `auto`: equal to `rate`.
         bottleneck_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "shared by all";
         /// Propagation delay of every link.
         delay: Dur = "1us" in MIN_DELAY..=MAX_DELAY, "cables and processing";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -46,7 +46,7 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct Dumbbell(Params);
 
 impl Dumbbell {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Dumbbell(params.clone())
     }

@@ -1,4 +1,4 @@
-//! Networks from lists of cables, which files of several formats hold.
+//! Networks from lists of cables, read from files of several formats.
 
 use super::{Cables, Env, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::Problem;
@@ -9,21 +9,21 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A format of files that hold a network.
+/// A file format for networks.
 pub trait Read: 'static {
     /// The parameters of the topology.
     type Params: Debug;
-    /// What a file looks like.
+    /// The hint of error messages: a description of the format.
     const HINT: &'static str;
-    /// What all cables have.
+    /// Returns the parameters of all cables.
     fn cables(params: &Self::Params) -> &Cables;
-    /// The file.
+    /// Returns the path of the file.
     fn path(params: &Self::Params) -> &str;
-    /// The network, or what is wrong and where.
+    /// Reads the network. The error says what is wrong, and where.
     fn read(params: &Self::Params, env: &Env<'_>) -> Result<Edges, String>;
 }
 
-/// The network of one file.
+/// A topology that is read from a file.
 pub struct OfFile<F> {
     cables: Cables,
     path: String,
@@ -32,7 +32,8 @@ pub struct OfFile<F> {
 }
 
 impl<F: Read> OfFile<F> {
-    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    /// Creates the topology with these parameters. A file that [`check`] refuses gives an empty
+    /// network.
     pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
         let net = once::<F>(params, env).unwrap_or_default();
         OfFile { cables: F::cables(params).clone(), path: F::path(params).to_owned(), net, format: PhantomData }
@@ -51,7 +52,7 @@ impl<F: Read> Topology for OfFile<F> {
     }
 }
 
-/// Problems of the file.
+/// Returns the problems of the file.
 pub(super) fn check<F: Read>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
     match once::<F>(params, env) {
         Ok(_) => Vec::new(),
@@ -59,12 +60,12 @@ pub(super) fn check<F: Read>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> 
     }
 }
 
-/// The network, read once.
+/// Returns the network; each file is read once.
 fn once<F: Read>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Edges>, String> {
     env.files.made(format!("{} {params:?}", std::any::type_name::<F>()), || F::read(params, env))
 }
 
-/// A network: nodes by name and tier, hosts first, and cables between them.
+/// A network: nodes with name and tier, hosts first, and the cables between them.
 #[derive(Default)]
 pub struct Edges {
     nodes: Vec<(String, u8)>,
@@ -73,11 +74,11 @@ pub struct Edges {
 
 /// A cable between two nodes.
 pub struct Edge {
-    /// The nodes, by their places.
+    /// The nodes, by index.
     pub ends: [usize; 2],
     pub rate: Rate,
     pub delay: Dur,
-    /// `None`: as all cables.
+    /// `None`: the loss of all cables.
     pub loss: Option<Fraction>,
 }
 
@@ -90,7 +91,8 @@ pub struct NodeOfFile {
 }
 
 impl Edges {
-    /// Hosts come first, both groups in the order given. Fails if a host has no cable.
+    /// Creates a network with the hosts first, hosts and switches each in the given order. Fails if
+    /// a host has no cable.
     pub fn new(nodes: Vec<NodeOfFile>, cables: Vec<Edge>) -> Result<Edges, String> {
         let mut degree = vec![0; nodes.len()];
         cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
@@ -109,12 +111,12 @@ impl Edges {
         let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(|end| place[end]), ..cable }).collect();
         Ok(Edges { nodes, cables })
     }
-    /// How large the network is.
+    /// Returns the size of the network.
     pub fn size(&self) -> Size {
         let hosts = self.nodes.iter().filter(|n| n.1 == 0).count() as u64;
         Size { hosts, switches: self.nodes.len() as u64 - hosts, cables: self.cables.len() as u64 }
     }
-    /// Adds nodes and cables.
+    /// Adds the nodes and cables to `net`.
     pub fn build(&self, common: &Cables, net: &mut NetBuilder) {
         common.set(net);
         let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
@@ -125,17 +127,18 @@ impl Edges {
     }
 }
 
-/// A name that a node may have: links are named after the nodes at their ends. The error is the end of a sentence.
+/// Checks that a text can be the name of a node: links are named after the nodes at their ends. The
+/// error completes a sentence that begins with the text.
 pub(super) fn name(text: &str) -> Result<&str, String> {
     let bad = text.is_empty() || text.contains("->") || text.contains(|c: char| c == ',' || c.is_whitespace());
     if bad { Err("is not a name: no spaces, commas or arrows".to_owned()) } else { Ok(text) }
 }
-/// A rate that a link may have. The error is the end of a sentence.
+/// Checks the range of a link rate. The error completes a sentence that begins with the rate.
 pub(super) fn rate(rate: Rate) -> Result<Rate, String> {
     if (MIN_RATE..=MAX_RATE).contains(&rate) { Ok(rate) } else { Err(format!("is out of range: from {MIN_RATE} to {MAX_RATE}")) }
 }
 
-/// The same of a delay.
+/// Checks the range of a link delay. The error completes a sentence that begins with the delay.
 pub(super) fn delay(delay: Dur) -> Result<Dur, String> {
     if (MIN_DELAY..=MAX_DELAY).contains(&delay) {
         Ok(delay)
@@ -144,12 +147,13 @@ pub(super) fn delay(delay: Dur) -> Result<Dur, String> {
     }
 }
 
-/// The same of a loss.
+/// Checks the range of a link loss. The error completes a sentence that begins with the loss.
 pub(super) fn loss(loss: Fraction) -> Result<Fraction, String> {
     if loss <= MAX_LOSS { Ok(loss) } else { Err(format!("is out of range: from 0 to {MAX_LOSS}")) }
 }
 
-/// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
+/// Returns the tiers: as declared, else the distance from the nearest host, or 1 if no host can be
+/// reached.
 fn tiers(nodes: &[NodeOfFile], cables: &[Edge]) -> Vec<u8> {
     let mut peers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for &Edge { ends: [a, b], .. } in cables {

@@ -17,7 +17,7 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "three tiers of k-port switches: k pods, k^3/4 hosts",
     source: "Al-Fares et al., SIGCOMM 2008; MERP section 6.2 with k = 4",
@@ -28,23 +28,23 @@ base::params! {
     /// Parameters of a fat tree.
     pub struct Params {
         ..cables: Cables {}
-        /// Ports of a switch, even.
+        /// Number of ports of a switch; even.
         k: u32 = "4" in 2..=128, "MERP section 6.2";
         /// Rate of the hosts' links.
         rate: Rate = "1Gbps" in MIN_RATE..=MAX_RATE, "MERP section 6.2";
-        /// Rate of the links between switches; `auto`: as `rate`.
+        /// Rate of the links between switches; `auto`: equal to `rate`.
         fabric_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "no over-subscription";
         /// Propagation delay of every link.
         delay: Dur = "10us" in MIN_DELAY..=MAX_DELAY, "MERP section 6.2";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     if params.k.is_multiple_of(2) {
         return Vec::new();
     }
-    let message = format!("`{}` is odd: half the ports of a switch go down, half go up", params.k);
+    let message = format!("`{}` is odd: half of the ports of a switch lead down, half lead up", params.k);
     vec![Problem { key: "k", message, hint: format!("write `k = {}` or `k = {}`", params.k - 1, params.k + 1) }]
 }
 
@@ -52,7 +52,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct FatTree(Params);
 
 impl FatTree {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         FatTree(params.clone())
     }
@@ -89,7 +89,7 @@ impl Topology for FatTree {
     }
 }
 
-/// All (x, y, z) below the bounds, the last fastest.
+/// Returns all (x, y, z) below the bounds; z changes fastest.
 fn grid(x: u32, y: u32, z: u32) -> impl Iterator<Item = (u32, u32, u32)> {
     (0..x).flat_map(move |a| (0..y).flat_map(move |b| (0..z).map(move |c| (a, b, c))))
 }

@@ -5,9 +5,10 @@
 //! h0,tor0,10Gbps,1us        h0,host,
 //! tor0,spine0,40Gbps,1us    tor0,switch,1
 //! ```
-//! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; hosts with several cables, which are their
-//! NICs, need a file of nodes. A switch's tier is its distance from the nearest host. Hosts are numbered in the order of the first file that
-//! names them.
+//! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts. A
+//! host with several cables, one for each of its NICs, needs a file of nodes. The tier of a switch
+//! is its distance from the nearest host. Hosts are numbered in the order of the file of nodes or,
+//! without this file, of the file of cables.
 //!
 //! Source: own format.
 
@@ -20,21 +21,23 @@ use base::units::{parse_dur, parse_fraction, parse_rate};
 use fabric::net::NetBuilder;
 use std::collections::BTreeMap;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta { summary: "a network from a list of cables in a file", source: "own format", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
         ..cables: Cables {}
-        /// CSV with the columns `a`, `b`, `rate`, `delay` and, if wanted, `loss`; relative to the scenario.
+        /// Path of a CSV file with the columns `a`, `b`, `rate`, `delay` and optionally `loss`;
+        /// relative to the scenario.
         path: String = "", "";
-        /// CSV with the columns `name`, `kind` (`host` or `switch`) and, if wanted, `tier`; `auto`: nodes with one cable are hosts.
+        /// Path of a CSV file with the columns `name`, `kind` (`host` or `switch`) and optionally
+        /// `tier`; `auto`: nodes with one cable are hosts.
         nodes: String = "auto", "what most edge lists mean";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     match read(params, env) {
         Ok(_) => Vec::new(),
@@ -43,9 +46,9 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 }
 
 const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay[,loss]`, like `h0,tor0,10Gbps,1us`; \
-                    `nodes` one with the columns `name,kind[,tier]`";
+                    `nodes` is a CSV file with the columns `name,kind[,tier]`";
 
-/// The network.
+/// A network from a list of cables.
 pub struct File {
     cables: Cables,
     files: Vec<String>,
@@ -53,7 +56,8 @@ pub struct File {
 }
 
 impl File {
-    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    /// Creates the topology with these parameters. A file that [`check`] refuses gives an empty
+    /// network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let files = [&params.path, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
         File { cables: params.cables.clone(), files, net: read(params, env).unwrap_or_default() }
@@ -74,7 +78,7 @@ impl Topology for File {
 
 type Fault = (&'static str, String);
 
-/// What the file of nodes says of one: host or switch, and its tier.
+/// A node as declared in the file of nodes: host or switch, and its tier.
 struct Declared {
     host: bool,
     tier: Option<u8>,
@@ -251,7 +255,7 @@ mod tests {
         let net = attempt(cables, Some("name,kind\nx,host\ny,host\ns,switch\nt,switch\n")).unwrap();
         let nics = |host| net.nics(base::HostId(host)).map(|nic| net.link_name(nic)).collect::<Vec<_>>();
         assert_eq!([nics(0), nics(1)], [["x->s", "x->t"], ["y->t", "y->t"]]);
-        // Without a file of nodes all of them are switches.
+        // Without a file of nodes, all these nodes are switches, because none has exactly one cable.
         assert_eq!(attempt(cables, None).unwrap().hosts().len(), 0);
     }
 }

@@ -4,11 +4,14 @@
 //! {"nodes": [{"id": "h0"}, {"id": "tor0", "kind": "switch"}],
 //!  "links": [{"source": "h0", "target": "tor0", "rate": "10Gbps", "delay": "1us", "loss": "0.001"}]}
 //! ```
-//! A link may have `rate`, `delay` and `loss`; what it has not is that of the scenario. Rates and delays are texts with units, or plain numbers of `rate_unit` and
-//! `delay_unit`. A node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link are hosts. A host of the kind `host` may have
-//! several links, which are its NICs. A switch's tier is its distance from the nearest host. `attributes` gives our names and the file's for those that the file calls otherwise.
-//! GraphML's hyperedges, graphs inside nodes or edges, second graphs and data without a declared key are refused.
-//! In a directed graph a link and its reverse are one cable, and must agree: both directions of a cable are alike.
+//! A link may have `rate`, `delay` and `loss`; the scenario gives the values that a link does not
+//! have. Rates and delays are texts with units, or plain numbers in `rate_unit` and `delay_unit`. A
+//! node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link
+//! are hosts. A node of the kind `host` may have several links, one for each of its NICs. The tier
+//! of a switch is its distance from the nearest host. `attributes` maps our attribute names to
+//! those of the file, if they differ. GraphML's hyperedges, graphs inside nodes or edges, second
+//! graphs and data without a declared key are refused. In a directed graph, a link and its reverse
+//! are one cable and must have equal values: both directions of a cable are equal.
 //!
 //! Source: `node_link_data` of networkx, whose links are `links` or, from version 3.4 on, `edges`; the GraphML primer.
 
@@ -25,7 +28,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "a network from a graph: node-link JSON of networkx, or GraphML",
     source: "networkx.node_link_data; the GraphML primer",
@@ -36,43 +39,48 @@ base::params! {
     /// Parameters of a network from a graph.
     pub struct Params {
         ..cables: Cables {}
-        /// The file, `.json` or `.graphml`; relative to the scenario.
+        /// Path of the file, `.json` or `.graphml`; relative to the scenario.
         path: String = "", "";
-        /// Rate of the links that have none.
+        /// Rate of the links for which the file gives no rate.
         rate: Rate = "10Gbps" in super::MIN_RATE..=super::MAX_RATE, "flowloom: that of most hosts";
-        /// Delay of the links that have none.
+        /// Delay of the links for which the file gives no delay.
         delay: Dur = "1us" in super::MIN_DELAY..=super::MAX_DELAY, "flowloom: 200 m of fibre";
-        /// What the file calls attributes that it calls otherwise, like `{ rate = "capacity" }`. `own`: as above.
-        attributes: Columns = "own", "networkx has no names of its own for them", quiet;
-        /// What rates in the file count; `text`: each rate has its unit.
-        rate_unit: RateUnit = "text", "networkx has no unit of its own", quiet;
-        /// What delays in the file count; `text`: each delay has its unit.
-        delay_unit: TimeUnit = "text", "networkx has no unit of its own", quiet;
+        /// Names of attributes in the file, if they differ from ours, like `{ rate = "capacity" }`;
+        /// `own`: our names.
+        attributes: Columns = "own", "networkx defines no names for them", quiet;
+        /// Unit of the rates in the file; `text`: each rate has its own unit.
+        rate_unit: RateUnit = "text", "networkx defines no unit", quiet;
+        /// Unit of the delays in the file; `text`: each delay has its own unit.
+        delay_unit: TimeUnit = "text", "networkx defines no unit", quiet;
     }
 }
 
 const ATTRIBUTES: [&str; 5] = ["rate", "delay", "loss", "kind", "tier"];
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     match params.attributes.among(&ATTRIBUTES, "attribute") {
         Ok(_) => edges::check::<Format>(params, env),
         Err(message) => {
-            vec![Problem { key: "attributes", message, hint: "like `attributes = { rate = \"capacity\" }`".to_owned() }]
+            vec![Problem {
+                key: "attributes",
+                message,
+                hint: "write a table like `attributes = { rate = \"capacity\" }`".to_owned(),
+            }]
         }
     }
 }
 
-/// The network.
+/// A network from a graph.
 pub type Graph = OfFile<Format>;
 
-/// How a network stands in the file.
+/// The file format.
 pub struct Format;
 
 impl Read for Format {
     type Params = Params;
     const HINT: &'static str =
-        "links have a source and a target and, if wanted, `rate`, `delay` and `loss`, like \"10Gbps\", \"1us\", \"0.001\"";
+        "links have a source, a target and optionally `rate`, `delay` and `loss`, like \"10Gbps\", \"1us\", \"0.001\"";
     fn cables(params: &Params) -> &Cables {
         &params.cables
     }
@@ -101,7 +109,8 @@ enum Value {
 }
 
 impl Part {
-    /// Gives attributes our names. One that has our name and is not meant is forgotten.
+    /// Renames attributes from the names in the file to ours. An attribute that has one of our
+    /// names but is not mapped to it is removed.
     fn rename(&mut self, names: &[(&str, String)]) {
         let theirs: Vec<Option<Value>> = names.iter().map(|(_, theirs)| self.values.get(theirs).cloned()).collect();
         for ((ours, _), value) in names.iter().zip(theirs) {
@@ -113,7 +122,7 @@ impl Part {
     }
 }
 
-/// Says where a node or a link is in its file: `graph.json: link 3`, `graph.graphml:12:4`.
+/// Returns the place of a node or a link in its file: `graph.json: link 3`, `graph.graphml:12:4`.
 type Place<'a> = Box<dyn Fn(&'static str, usize) -> String + 'a>;
 
 /// The content of a file in either format.
@@ -124,7 +133,7 @@ struct Parts<'a> {
     place: Place<'a>,
 }
 
-/// A node or a link with what messages need.
+/// A node or a link with the data for messages.
 struct Seen<'a> {
     what: &'static str,
     part: &'a Part,
@@ -141,7 +150,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// A message with the place of the node or link.
+    /// Returns a message with the place of the node or link.
     fn wrong(&self, why: impl Display) -> String {
         format!("{}: {why}", (self.place)(self.what, self.part.at))
     }
@@ -149,7 +158,7 @@ impl<'a> Seen<'a> {
         match self.part.values.get(key) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
-            Some(Value::Other(value)) => Err(self.wrong(format!("`{key}` is `{value}`: a text or a number is wanted"))),
+            Some(Value::Other(value)) => Err(self.wrong(format!("`{key}` is `{value}`, but must be a text or a number"))),
         }
     }
     fn need(&self, key: &str) -> Result<&'a str, String> {
@@ -176,7 +185,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         }
     }
     let mut cables: Vec<Edge> = Vec::new();
-    // In a directed graph: the directions that are still without the other one, by their ends, as places in `cables`.
+    // In a directed graph: indices in `cables`, by ends, of links whose reverse has not been read.
     let mut single: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
     for link in parts.links() {
         let end = |key| {
@@ -193,12 +202,12 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         let cable = Edge { ends, rate, delay, loss };
         if let Some(other) = single.get_mut(&[ends[1], ends[0]]).and_then(Vec::pop) {
             let of = |edge: &Edge| {
-                let loss = edge.loss.map_or("as all links".to_owned(), |loss| loss.to_string());
+                let loss = edge.loss.map_or("of all links".to_owned(), |loss| loss.to_string());
                 format!("rate {}, delay {}, loss {loss}", edge.rate, edge.delay)
             };
             let [here, there] = [&cable, &cables[other]].map(of);
             if here != there {
-                let why = format!("this link ({here}) and its other direction ({there}) are one cable, and have to be alike");
+                let why = format!("this link ({here}) and its reverse ({there}) are one cable, so their values must be equal");
                 return Err(link.wrong(why));
             }
             continue;
@@ -225,12 +234,12 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     });
     let nodes = nodes.collect::<Result<Vec<NodeOfFile>, String>>()?;
     if !nodes.iter().any(|node| node.host) {
-        return Err(format!("{}: there is no host: a node with one link, or of the kind `host`", params.path));
+        return Err(format!("{}: there is no host: no node has exactly one link or the kind `host`", params.path));
     }
     Edges::new(nodes, cables).map_err(|why| format!("{}: {why}", params.path))
 }
 
-/// The JSON of networkx. Values may be numbers.
+/// Reads the JSON of networkx. Values may be numbers.
 fn node_link<'a>(path: &'a str, text: &str) -> Result<Parts<'a>, String> {
     let graph: Json = serde_json::from_str(text).map_err(|e| format!("{path}:{}:{}: this is not JSON", e.line(), e.column()))?;
     let place = move |what: &'static str, at: usize| format!("{path}: {what} {}", at + 1);
@@ -244,14 +253,14 @@ fn node_link<'a>(path: &'a str, text: &str) -> Result<Parts<'a>, String> {
         found.iter().enumerate().map(part).collect::<Result<Vec<Part>, String>>()
     };
     let directed = graph.get("directed").unwrap_or(&Json::Bool(false));
-    let directed = directed.as_bool().ok_or_else(|| format!("{path}: `directed` is `{directed}`: true or false is wanted"))?;
+    let directed = directed.as_bool().ok_or_else(|| format!("{path}: `directed` is `{directed}`, but must be true or false"))?;
     let (nodes, links) = (list(&["nodes"], "node")?, list(&["links", "edges"], "link")?);
     Ok(Parts { directed, nodes, links, place: Box::new(place) })
 }
 
 fn json_value(value: &Json) -> Value {
     let number = |number: &serde_json::Number| match number.as_f64().filter(|_| number.is_f64()) {
-        // Without an exponent, as all numbers of a scenario are.
+        // Without an exponent, like all numbers of a scenario.
         Some(float) => float.to_string(),
         None => number.to_string(),
     };
@@ -262,7 +271,7 @@ fn json_value(value: &Json) -> Value {
     }
 }
 
-/// GraphML: attributes are `data`, whose keys have names; the default of a key holds where an element has none.
+/// Reads GraphML: attributes are `data` elements whose keys have names; a key may have a default.
 fn graphml<'a>(path: &'a str, text: &'a str) -> Result<Parts<'a>, String> {
     let document =
         roxmltree::Document::parse(text).map_err(|e| format!("{path}:{}:{}: this is not XML", e.pos().row, e.pos().col))?;
@@ -293,7 +302,7 @@ fn graphml<'a>(path: &'a str, text: &'a str) -> Result<Parts<'a>, String> {
             "node" => &mut nodes,
             "edge" => &mut links,
             "hyperedge" => {
-                return Err(wrong(&element, "a hyperedge is no cable: only links between two nodes are read".to_owned()));
+                return Err(wrong(&element, "a hyperedge is not a cable: only links between two nodes are read".to_owned()));
             }
             _ => continue,
         };
@@ -309,7 +318,7 @@ fn graphml<'a>(path: &'a str, text: &'a str) -> Result<Parts<'a>, String> {
             let Some(name) = names.get(key) else {
                 return Err(wrong(&data, format!("no `<key>` declares the key `{key}` of this data")));
             };
-            // A key without a name holds data of a program, like colours.
+            // A key without a name holds private data of a program, like colours.
             if let Some(name) = name {
                 values.insert((*name).to_owned(), Value::Text(data.text().unwrap_or("").trim().to_owned()));
             }
@@ -323,7 +332,7 @@ fn graphml<'a>(path: &'a str, text: &'a str) -> Result<Parts<'a>, String> {
     Ok(Parts { directed: graph.attribute("edgedefault") == Some("directed"), nodes, links, place: Box::new(place) })
 }
 
-/// Whether an element has this name, in whatever name space.
+/// Returns whether an element has this name, in any name space.
 fn is(element: &Element<'_, '_>, name: &str) -> bool {
     element.is_element() && element.tag_name().name() == name
 }
@@ -429,7 +438,7 @@ mod tests {
         assert_eq!(crate::topology::testing::links(&net)[..2], ["0->2 2500Mbps 1us", "1->2 10Gbps 2ms"]);
         let unknown = Params { attributes: Columns(vec![("speed".into(), "capacity".into())]), ..plain() };
         let message = attempt_with("g.json", text, unknown).map(|_| ()).unwrap_err();
-        assert_eq!(message, "`speed` is no attribute: one of rate, delay, loss, kind, tier");
+        assert_eq!(message, "`speed` is not a known attribute: write one of rate, delay, loss, kind, tier");
     }
 
     #[test]
@@ -441,12 +450,12 @@ mod tests {
         let host = link(["a", "s"], "1Gbps");
         let (there, back) = (link(["s", "t"], "1Gbps"), link(["t", "s"], "1Gbps"));
         let net = with(&[host.clone(), there.clone(), there.clone(), back.clone(), back]).unwrap();
-        assert_eq!(net.links().len(), 2 * 3, "two cables side by side");
+        assert_eq!(net.links().len(), 2 * 3, "two parallel cables");
         let message = with(&[host, there, link(["t", "s"], "2Gbps")]).map(|_| ()).unwrap_err();
         assert_eq!(
             message,
-            "g.json: link 3: this link (rate 2Gbps, delay 1us, loss as all links) and its other direction (rate 1Gbps, delay 1us, \
-             loss as all links) are one cable, and have to be alike"
+            "g.json: link 3: this link (rate 2Gbps, delay 1us, loss of all links) and its reverse (rate 1Gbps, delay 1us, \
+             loss of all links) are one cable, so their values must be equal"
         );
     }
 
@@ -469,7 +478,7 @@ mod tests {
             (json("{\"id\": 0, \"kind\": \"router\"}, {\"id\": 1}", cable), "node 1: `router` is neither"),
             (json("{\"id\": 0, \"tier\": 4}, {\"id\": 1}", cable), "`4` is not a tier: hosts are tier 0"),
             (json(two, ""), "there is no host"),
-            (json(two, "").replacen('{', "{\"directed\": 1, ", 1), "g.json: `directed` is `1`: true or false is wanted"),
+            (json(two, "").replacen('{', "{\"directed\": 1, ", 1), "g.json: `directed` is `1`, but must be true or false"),
         ];
         for (text, why) in cases {
             let message = attempt("g.json", &text).map(|_| ()).unwrap_err();
@@ -479,7 +488,7 @@ mod tests {
             for key in ["rate", "delay", "loss"] {
                 let text = json(two, &format!("{{\"source\": 0, \"target\": 1, \"{key}\": {value}}}"));
                 let message = attempt("g.json", &text).map(|_| ()).unwrap_err();
-                assert_eq!(message, format!("g.json: link 1: `{key}` is `{value}`: a text or a number is wanted"));
+                assert_eq!(message, format!("g.json: link 1: `{key}` is `{value}`, but must be a text or a number"));
             }
         }
         for (from, to, why) in [
@@ -488,7 +497,7 @@ mod tests {
             ("1Gbps", "fast", "g.graphml:8:5: `fast` is not a rate"),
             ("<node id=\"a\"/>", "<node id=\"a\"><graph/></node>", "g.graphml:6:18: a graph inside `node` is not read"),
             ("<edge source=\"b\"", "<edge><graph/></edge><edge source=\"b\"", "g.graphml:10:11: a graph inside `edge` is not read"),
-            ("<edge source=\"b\"", "<hyperedge/><edge source=\"b\"", "g.graphml:10:5: a hyperedge is no cable"),
+            ("<edge source=\"b\"", "<hyperedge/><edge source=\"b\"", "g.graphml:10:5: a hyperedge is not a cable"),
             ("</graphml>", "<graph/></graphml>", "g.graphml:12:1: a second graph is not read"),
             ("key=\"d1\"", "key=\"d7\"", "g.graphml:7:18: no `<key>` declares the key `d7` of this data"),
             ("<data key=\"d1\"", "<data", "g.graphml:7:18: no `<key>` declares the key `` of this data"),
@@ -499,9 +508,10 @@ mod tests {
         }
     }
 
-    /// A key of a program for its own data, such as colours, has no name; attributes that no network has may have any type.
+    /// A key for private data of a program, such as colours, has no name; attributes that a network
+    /// does not have may have any type.
     #[test]
-    fn what_is_no_part_of_a_network_is_left_out() {
+    fn data_that_no_network_has_is_ignored() {
         let colour = "<key id=\"d9\" for=\"node\" yfiles.type=\"nodegraphics\"/><graph ";
         let text = XML.replace("<graph ", colour).replace("<node id=\"b\"/>", "<node id=\"b\"><data key=\"d9\">red</data></node>");
         assert!(attempt("g.graphml", &text).is_ok());

@@ -3,24 +3,26 @@
 //! ```text
 //! Nodes 32                hosts
 //! Tiers 2
-//! Podsize 32              hosts of a pod; with two tiers there is one pod
+//! Podsize 32              hosts of a pod; with two tiers there is a single pod
 //!
 //! Tier 0                  ToR switches; 1 are aggregation switches, 2 are core switches
 //! Downlink_speed_Gbps 100
 //! Downlink_Latency_ns 1000
-//! Switch_Latency_ns 0     0 where it is not given
+//! Switch_Latency_ns 0     0 by default
 //! Radix_Down 8            ports to the tier below
-//! Radix_Up 2              ports to the tier above, but for the top
-//! Oversubscribed 4        must agree with rates and ports where it is given
-//! Bundle 1                links side by side between two switches, to the tier below; 1 where it is not given
+//! Radix_Up 2              ports to the tier above, except for the top tier
+//! Oversubscribed 4        if given, must agree with rates and ports
+//! Bundle 1                parallel links between two switches, to the tier below; 1 by default
 //! ```
-//! Keys may have any case; `#` begins a comment. ToR switches meet all aggregation switches of their pod. Aggregation switch a of each pod meets the core
-//! switches a, a + A, a + 2A and so on, with A aggregation switches in a pod.
+//! Keys may have any case; `#` begins a comment. ToR switches are connected to all aggregation
+//! switches of their pod. Aggregation switch a of each pod is connected to the core switches a, a +
+//! A, a + 2A and so on, with A aggregation switches in a pod.
 //!
 //! Source: Broadcom/csg-htsim, `FatTreeTopology::load` and `init_network` of sim/datacenter.
 //!
-//! Model: a packet waits for the latency of a switch half before and half behind the switch: links are longer by half the latency of
-//! the switches at both ends, and paths are as long as in htsim. `Queue_Up` and `Queue_Down` have no effect: queues belong to systems.
+//! Model: half of the latency of a switch is added to the delay of each link of the switch, so that
+//! a path takes the same time as in htsim. `Queue_Up` and `Queue_Down` have no effect: queues
+//! belong to systems.
 
 use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
@@ -29,7 +31,7 @@ use base::params::{Problem, nearest};
 use base::registry::Meta;
 use base::{Dur, Rate};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "a network from a topology file of htsim",
     source: "Broadcom/csg-htsim, sim/datacenter/topologies",
@@ -40,25 +42,25 @@ base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
         ..cables: Cables {}
-        /// The file, `.topo`; relative to the scenario.
+        /// Path of the `.topo` file; relative to the scenario.
         path: String = "", "";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     edges::check::<Format>(params, env)
 }
 
-/// The network.
+/// A network from a topology file of htsim.
 pub type Htsim = OfFile<Format>;
 
-/// How a network stands in the file.
+/// The file format.
 pub struct Format;
 
 impl Read for Format {
     type Params = Params;
-    const HINT: &'static str = "the file has `Nodes`, `Tiers` and `Podsize`, then for each `Tier` lines like `Radix_Down 8`";
+    const HINT: &'static str = "the file has `Nodes`, `Tiers` and `Podsize`, then lines like `Radix_Down 8` for each `Tier`";
     fn cables(params: &Params) -> &Cables {
         &params.cables
     }
@@ -70,10 +72,10 @@ impl Read for Format {
     }
 }
 
-/// More hosts, and more links, than any file of that simulator has.
+/// Maximum number of hosts and of links: more than any file of that simulator has.
 const MOST: u64 = 1 << 24;
 
-/// The keys in front of the tiers, and those of a tier with the largest values that they can have.
+/// The keys before the tiers, and the keys of a tier with their largest values.
 const HEAD: [&str; 3] = ["nodes", "tiers", "podsize"];
 const TIER: [(&str, u64); 9] = [
     ("downlink_speed_gbps", 100_000),
@@ -90,7 +92,7 @@ const TIER: [(&str, u64); 9] = [
 /// Values by key, each with its place.
 #[derive(Default)]
 struct Keys<'a> {
-    /// What the keys are about, for messages: `Tier 1`.
+    /// The owner of the keys, for messages: `Tier 1`.
     of: String,
     values: Vec<(&'static str, u64, Word<'a>)>,
 }
@@ -148,11 +150,11 @@ fn read(path: &str, text: &str) -> Result<Edges, String> {
         match (HEAD.iter().find(|known| **known == key), known, tiers.last_mut()) {
             (Some(known), ..) => head.put(&tokens, known, MOST, word, &mut line)?,
             (None, Some((known, most)), Some(tier)) => tier.put(&tokens, known, *most, word, &mut line)?,
-            (None, Some(_), None) => return Err(tokens.wrong(&word, "stands before the first `Tier`")),
+            (None, Some(_), None) => return Err(tokens.wrong(&word, "is before the first `Tier`")),
             (None, None, _) => {
                 let near = nearest(&key, HEAD.into_iter().chain(TIER.iter().map(|(known, _)| *known)));
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                return Err(tokens.wrong(&word, format!("is no key of this file{near}")));
+                return Err(tokens.wrong(&word, format!("is not a key of this file{near}")));
             }
         }
     }
@@ -160,13 +162,14 @@ fn read(path: &str, text: &str) -> Result<Edges, String> {
     Edges::new(shape.nodes(), shape.cables()).map_err(|why| format!("{path}: {why}"))
 }
 
-/// How many of everything there are.
+/// The numbers of hosts and switches.
 struct Shape {
     hosts: u64,
     pods: u64,
     tiers: Vec<Tier>,
-    /// Of a pod.
+    /// ToR switches of a pod.
     tors: u64,
+    /// Aggregation switches of a pod.
     aggs: u64,
     cores: u64,
 }
@@ -180,20 +183,20 @@ impl Shape {
             None => format!("{path}: `{key}` {why}"),
         };
         if !(2..=3).contains(&count) {
-            return Err(wrong(head, "tiers", format!("is {count}: there are two or three")));
+            return Err(wrong(head, "tiers", format!("is {count}, but must be 2 or 3")));
         }
         if keys.len() as u64 != count {
-            return Err(wrong(head, "tiers", format!("is {count}, and the file has {}", keys.len())));
+            return Err(wrong(head, "tiers", format!("is {count}, but the file has {}", keys.len())));
         }
         if hosts % pod != 0 || (count == 2 && hosts != pod) {
-            let why = if count == 2 { "with two tiers there is one pod" } else { "pods are of one size" };
+            let why = if count == 2 { "with two tiers there is a single pod" } else { "all pods must have this size" };
             return Err(wrong(head, "podsize", format!("is {pod} with {hosts} hosts: {why}")));
         }
         let read = |(number, keys): (usize, &Keys<'_>)| {
             let top = number + 1 == count as usize;
             let up = if top { 0 } else { keys.need(path, "radix_up")? };
             if let (true, Some((_, word))) = (top, keys.find("radix_up")) {
-                return Err(tokens.wrong(word, "is given for the top tier, which has nothing above"));
+                return Err(tokens.wrong(word, "is given for the top tier, which has no tier above"));
             }
             Ok(Tier {
                 rate: Rate(keys.need(path, "downlink_speed_gbps")? * 1_000_000_000),
@@ -206,7 +209,7 @@ impl Shape {
         };
         let tiers = keys.iter().enumerate().map(read).collect::<Result<Vec<Tier>, String>>()?;
         if tiers[0].bundle != 1 {
-            return Err(wrong(&keys[0], "bundle", "is not 1: a host has one link".to_owned()));
+            return Err(wrong(&keys[0], "bundle", "must be 1: a host has one link".to_owned()));
         }
         if pod % tiers[0].down != 0 {
             return Err(wrong(
@@ -218,21 +221,21 @@ impl Shape {
         let (pods, tors) = (hosts / pod, pod / tiers[0].down);
         let divided = |tier: usize| {
             let (up, bundle) = (tiers[tier].up, tiers[tier + 1].bundle);
-            let why = || format!("is {up}, no multiple of the bundles of {bundle} links of Tier {}", tier + 1);
+            let why = || format!("is {up}, which is not a multiple of the `Bundle` {bundle} of Tier {}", tier + 1);
             if up % bundle == 0 { Ok(up / bundle) } else { Err(wrong(&keys[tier], "radix_up", why())) }
         };
-        // Each switch above has a bundle to each switch below that it meets.
-        let meets = |tier: usize, below: u64, what: &str| {
+        // Each switch of a tier has a bundle of links to each switch below that it is connected to.
+        let ports_match = |tier: usize, below: u64, what: &str| {
             let Tier { down, bundle, .. } = tiers[tier];
-            let why = || format!("is {down}: {below} {what} with {bundle} links each need {}", below * bundle);
+            let why = || format!("is {down}, but {below} {what} with {bundle} links each need {}", below * bundle);
             if down == below * bundle { Ok(()) } else { Err(wrong(&keys[tier], "radix_down", why())) }
         };
         let aggs = divided(0)?;
-        meets(1, tors, "ToR switches of a pod")?;
+        ports_match(1, tors, "ToR switches of a pod")?;
         let mut cores = 0;
         if count == 3 {
             cores = aggs * divided(1)?;
-            meets(2, pods, "pods")?;
+            ports_match(2, pods, "pods")?;
         }
         let shape = Shape { hosts, pods, tors, aggs, cores, tiers };
         for (pair, keys) in shape.tiers.windows(2).zip(keys) {
@@ -240,12 +243,12 @@ impl Shape {
             let (down, up) = (below.rate.0 * below.down, above.rate.0 * below.up);
             let given = keys.find("oversubscribed").map(|(ratio, _)| ratio);
             if let Some(ratio) = given.filter(|ratio| u128::from(down) != u128::from(up) * u128::from(*ratio)) {
-                let why = format!("is {ratio}, and rates and ports give {}", down as f64 / up as f64);
+                let why = format!("is {ratio}, but rates and ports give {}", down as f64 / up as f64);
                 return Err(wrong(keys, "oversubscribed", why));
             }
         }
         let links = hosts + pods * (tors * shape.tiers[0].up + aggs * shape.tiers[1].up);
-        if links > MOST { Err(format!("{path}: there are {links} links; at most {MOST} are read")) } else { Ok(shape) }
+        if links > MOST { Err(format!("{path}: the file has {links} links, but at most {MOST} are read")) } else { Ok(shape) }
     }
 
     fn nodes(&self) -> Vec<NodeOfFile> {
@@ -257,7 +260,7 @@ impl Shape {
     }
 
     fn cables(&self) -> Vec<Edge> {
-        // The first of each kind among the nodes.
+        // Index of the first ToR, aggregation and core switch among the nodes.
         let (tor, agg) = (self.hosts, self.hosts + self.pods * self.tors);
         let core = agg + self.pods * self.aggs;
         let half = |tier: usize| self.tiers[tier].switch_latency / 2;
@@ -317,7 +320,7 @@ mod tests {
         assert_eq!((net.hosts().len(), net.nodes().len(), net.links().len()), (32, 32 + 4 + 2, 2 * (32 + 8)));
         let links = crate::topology::testing::links(&net);
         assert_eq!(links[9], "h9->tor1 100Gbps 1.25us");
-        // Half of what both switches take, and the link.
+        // The link, and half of the latency of both switches.
         assert!(links.contains(&"tor3->agg1 100Gbps 2.4us".to_owned()), "{links:?}");
         // Across a spine: four links, two ToR switches and an aggregation switch.
         let routes = fabric::routes::Routes::new(&net, &[]);
@@ -341,19 +344,19 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_places() {
         let cases = [
-            ("Nodes 32", "Nodes 33", "`podsize` is 32 with 33 hosts: with two tiers there is one pod"),
+            ("Nodes 32", "Nodes 33", "`podsize` is 32 with 33 hosts: with two tiers there is a single pod"),
             ("Podsize 32\n", "", "the file has no `podsize`"),
-            ("Tiers 2", "Tiers 4", "t.topo:3:1: `Tiers` is 4: there are two or three"),
-            ("Tiers 2", "Tiers 3", "`Tiers` is 3, and the file has 2"),
-            ("Tier 1", "Tier 2", "`2` is no value of `Tier`: a whole number from 1 to 1"),
+            ("Tiers 2", "Tiers 4", "t.topo:3:1: `Tiers` is 4, but must be 2 or 3"),
+            ("Tiers 2", "Tiers 3", "`Tiers` is 3, but the file has 2"),
+            ("Tier 1", "Tier 2", "`2` is not a value of `Tier`: must be a whole number from 1 to 1"),
             ("Radix_Down 8", "Radix_Down 7", "t.topo:8:1: `Radix_Down` is 7, which does not divide the 32 hosts"),
-            ("Radix_Down 4", "Radix_Down 5", "`Radix_Down` is 5: 4 ToR switches of a pod with 1 links each need 4"),
+            ("Radix_Down 4", "Radix_Down 5", "`Radix_Down` is 5, but 4 ToR switches of a pod with 1 links each need 4"),
             ("Radix_Down 4", "Radix_Down 4\nRadix_Up 2", "`Radix_Up` is given for the top tier"),
-            ("Radix_Up 2", "Radix_Upp 2", "`Radix_Upp` is no key of this file; did you mean `radix_up`?"),
+            ("Radix_Up 2", "Radix_Upp 2", "`Radix_Upp` is not a key of this file; did you mean `radix_up`?"),
             ("Radix_Up 2", "Radix_Up 2\nradix_up 2", "`radix_up` is given twice for Tier 0"),
-            ("Oversubscribed 4", "Oversubscribed 2", "t.topo:12:1: `Oversubscribed` is 2, and rates and ports give 4"),
+            ("Oversubscribed 4", "Oversubscribed 2", "t.topo:12:1: `Oversubscribed` is 2, but rates and ports give 4"),
             ("Downlink_Latency_ns 1000\n", "", "Tier 0 has no `downlink_latency_ns`"),
-            ("# two tiers", "Radix_Down 3", "`Radix_Down` stands before the first `Tier`"),
+            ("# two tiers", "Radix_Down 3", "`Radix_Down` is before the first `Tier`"),
         ];
         for (from, to, why) in cases {
             assert!(LEAF_SPINE.contains(from), "{from}");
@@ -362,7 +365,7 @@ mod tests {
             assert!(message.contains(why) || message.contains(&shown), "{to}: {message}");
         }
         let message = attempt(&BUNDLED.replace("Bundle 3", "Bundle 4")).map(|_| ()).unwrap_err();
-        assert!(message.contains("`Radix_Up` is 6, no multiple of the bundles of 4 links of Tier 2"), "{message}");
+        assert!(message.contains("`Radix_Up` is 6, which is not a multiple of the `Bundle` 4 of Tier 2"), "{message}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Leaves with hosts, each joined to every spine.
+//! Leaf switches with hosts; every leaf is connected to every spine.
 //!
 //! ```text
 //!     spine0   spine1
@@ -16,9 +16,9 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "leaves with hosts, each joined to every spine",
+    summary: "leaf switches with hosts; every leaf is connected to every spine",
     source: "pFabric (SIGCOMM 2013) section 5.1: 9 leaves, 4 spines, 144 hosts",
     ..Meta::PLAIN
 };
@@ -27,11 +27,11 @@ base::params! {
     /// Parameters of a leaf-spine network. Over-subscription is `hosts_per_leaf * host_rate / (spines * spine_rate)`.
     pub struct Params {
         ..cables: Cables {}
-        /// Leaves `leaf0`, `leaf1`, ...
+        /// Number of leaves `leaf0`, `leaf1`, ...
         leaves: u32 = "9" in 1..=100_000, "pFabric section 5.1";
-        /// Spines `spine0`, `spine1`, ...
+        /// Number of spines `spine0`, `spine1`, ...
         spines: u32 = "4" in 1..=100_000, "pFabric section 5.1";
-        /// Hosts at each leaf.
+        /// Number of hosts at each leaf.
         hosts_per_leaf: u32 = "16" in 1..=100_000, "pFabric section 5.1";
         /// Rate of the hosts' links.
         host_rate: Rate = "10Gbps" in MIN_RATE..=MAX_RATE, "pFabric section 5.1";
@@ -42,7 +42,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -51,7 +51,7 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct LeafSpine(Params);
 
 impl LeafSpine {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         LeafSpine(params.clone())
     }

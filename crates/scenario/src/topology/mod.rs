@@ -1,6 +1,7 @@
 //! Room: topologies. Each builds the network of a run: hosts, switches, cables.
 //!
-//! Hosts come first and are `h0`, `h1`, ...; a node's ports are numbered hosts first, then upwards. All cables are full duplex.
+//! Hosts come first and are `h0`, `h1`, ...; the ports of a node are numbered from those to hosts
+//! upwards. All cables are full duplex.
 
 use crate::files::Files;
 use base::{Dur, Fraction, Rate};
@@ -8,60 +9,61 @@ use fabric::net::NetBuilder;
 
 /// A topology.
 pub trait Topology {
-    /// How large it would be.
+    /// Returns the size of the network.
     fn size(&self) -> Size;
-    /// Adds its nodes and cables. Called only when its size was found sane.
+    /// Adds nodes and cables to `net`. Called only if the size is within the memory limit.
     fn build(&self, net: &mut NetBuilder);
-    /// The files that it reads.
+    /// Returns the files that the topology reads.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// How large a network is.
+/// The size of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u64,
-    /// Switches.
+    /// Number of switches.
     pub switches: u64,
-    /// Cables.
+    /// Number of cables.
     pub cables: u64,
 }
 
-/// What a topology may look at.
+/// The environment of a topology.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The files of the scenario.
     pub files: &'a Files,
 }
 
-/// The slowest link allowed. Below, a packet takes more than a second.
+/// Lowest link rate allowed. Below it, a packet takes more than a second.
 pub const MIN_RATE: Rate = Rate(10_000);
-/// The fastest link allowed.
+/// Highest link rate allowed.
 pub const MAX_RATE: Rate = Rate(100_000_000_000_000);
-/// The shortest propagation delay allowed: with none, cause and effect would share an instant.
+/// Shortest propagation delay allowed. Without delay, cause and effect would have the same time.
 pub const MIN_DELAY: Dur = Dur(1);
-/// The longest propagation delay allowed.
+/// Longest propagation delay allowed.
 pub const MAX_DELAY: Dur = Dur::from_secs(10);
 
-/// The largest loss of a link: with more, a flow would never end.
+/// Highest loss probability of a link. With a higher loss, a flow would never end.
 pub const MAX_LOSS: Fraction = Fraction(500_000_000);
-/// The longest processing delay of a host.
+/// Longest processing delay of a host.
 pub const MAX_HOST_DELAY: Dur = Dur::from_secs(1);
 
 base::params! {
-    /// What the cables of every topology have.
+    /// Parameters of the cables of every topology.
     pub struct Cables {
-        /// Probability that a packet is lost on a link, each packet by itself.
+        /// Probability that a link loses a packet, independently for each packet.
         loss: Fraction = "0" in Fraction(0)..=MAX_LOSS, "cables lose next to nothing", quiet;
-        /// Added to the delay of both directions of every host's cable: what a host takes to process a packet.
-        host_delay: Dur = "0ps" in Dur(0)..=MAX_HOST_DELAY, "the delay of links alone", quiet;
+        /// Time that a host takes to process a packet; added to the delay of both directions of
+        /// every host's cable.
+        host_delay: Dur = "0ps" in Dur(0)..=MAX_HOST_DELAY, "only the delay of links", quiet;
     }
 }
 
 impl Cables {
-    /// Of all cables that are added to a network from now on.
+    /// Applies these values to all cables that are added to the network after this call.
     pub fn set(&self, net: &mut NetBuilder) {
         net.set_loss(self.loss);
         net.set_host_delay(self.host_delay);
@@ -115,7 +117,7 @@ pub(crate) mod testing {
     use base::LinkId;
     use fabric::net::Net;
 
-    /// Builds `kind` with its defaults but for `set`.
+    /// Builds `kind` with its defaults, except the parameters in `set`.
     pub fn build(kind: &str, set: &[(&'static str, &str)]) -> Net {
         struct Given<'a>(&'a [(&'static str, &'a str)]);
         impl base::params::Reader for Given<'_> {
@@ -140,7 +142,7 @@ pub(crate) mod testing {
         assert_eq!(size, built, "the announced size of {kind}");
         net
     }
-    /// The links as text: `h0->tor0 1Gbps 10us`.
+    /// Returns the links as text: `h0->tor0 1Gbps 10us`.
     pub fn links(net: &Net) -> Vec<String> {
         let show = |(i, l): (usize, &fabric::net::Link)| format!("{} {} {}", net.link_name(LinkId(i as u32)), l.rate, l.delay);
         net.links().iter().enumerate().map(show).collect()
@@ -163,9 +165,9 @@ mod tests {
         }
     }
 
-    /// A default is compared with a value as it is shown.
+    /// The default must equal the value as `show` prints it.
     #[test]
-    fn what_is_quiet_is_left_out_at_its_default() {
+    fn quiet_parameters_are_left_out_at_their_defaults() {
         let shown = base::params::Params::show(&<Cables as base::params::Params>::defaults());
         let fields = <Cables as base::params::Params>::FIELDS;
         assert!(shown.iter().zip(fields).all(|((_, value), field)| field.leaves_out(value)), "{shown:?}");

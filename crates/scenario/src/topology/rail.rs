@@ -1,4 +1,5 @@
-//! Servers with several NICs, each at the switch of its rail, under spines: a network of training clusters.
+//! Servers with several NICs, each NIC connected to the switch of its rail, and spines above: a
+//! network of training clusters.
 //!
 //! ```text
 //!     spine0  spine1             every rail switch is connected to every spine
@@ -8,15 +9,18 @@
 //!      |   \  /   |
 //!      h0   h1   h2  ...         NIC r of every server of a pod leads to rail r
 //! ```
-//! A server is one host with several NICs. What its GPUs send each other inside the server is not part of the network.
+//! A server is one host with several NICs. Traffic between the GPUs of a server is not part of the
+//! network.
 //!
-//! Source: NVIDIA, DGX SuperPOD Reference Architecture (DGX H100 and B200), compute fabric: scalable units of 32 servers, 8 leaf switches,
-//! one for each NIC of a server; 64 servers have 16 leaves, 8 spines and 512 cables between them. Qian et al., "Alibaba HPN: A Data Center
-//! Network for Large Language Model Training", SIGCOMM 2024. Wang et al., "Rail-only: A Low-Cost High-Performance Network for Training LLMs
-//! with Trillion Parameters", Hot Interconnects 2024 (spines for each rail).
+//! Source: NVIDIA, DGX SuperPOD Reference Architecture (DGX H100 and B200), compute fabric:
+//! scalable units of 32 servers and 8 leaf switches, one for each NIC of a server; 64 servers have
+//! 16 leaves and 8 spines, with 512 cables between leaves and spines. Qian et al., "Alibaba HPN: A
+//! Data Center Network for Large Language Model Training", SIGCOMM 2024. Wang et al., "Rail-only: A
+//! Low-Cost High-Performance Network for Training LLMs with Trillion Parameters", Hot Interconnects
+//! 2024 (spines for each rail).
 //!
-//! Model: a server has one address, and packets to it may arrive at any of its NICs that is nearest. With shared spines a
-//! flow may thus leave by one rail and arrive by another.
+//! Model: a server has one address, and packets to it may arrive at any of its NICs at the shortest
+//! distance. With shared spines, a flow may therefore leave by one rail and arrive by another rail.
 //!
 //! Assumed: cables of 100 m between servers, rails and spines.
 
@@ -26,9 +30,9 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "servers with several NICs, each NIC at the switch of its rail, under spines",
+    summary: "servers with several NICs, each NIC connected to the switch of its rail; spines above",
     source: "NVIDIA DGX SuperPOD: 64 servers of 8 NICs, 16 rail switches, 8 spines; Alibaba HPN, SIGCOMM 2024",
     ..Meta::PLAIN
 };
@@ -38,7 +42,7 @@ base::choice! {
     pub enum Planes {
         /// Every spine is connected to all rail switches.
         Shared = "shared",
-        /// Each rail has spines of its own: packets stay on the rail of the NIC that they leave by.
+        /// Each rail has its own spines: packets stay on the rail of the NIC that sends them.
         PerRail = "per_rail",
     }
 }
@@ -47,33 +51,34 @@ base::params! {
     /// Parameters of a rail network. Over-subscription at a rail switch is `servers * nic_rate / (spines * spine_cables * spine_rate)`.
     pub struct Params {
         ..cables: Cables {}
-        /// Pods: servers that share rail switches.
+        /// Number of pods; the servers of a pod share rail switches.
         pods: u32 = "2" in 1..=10_000, "DGX SuperPOD: 2 scalable units";
-        /// Servers `h0`, `h1`, ... in each pod.
+        /// Number of servers `h0`, `h1`, ... in each pod.
         servers: u32 = "32" in 1..=10_000, "DGX SuperPOD: a scalable unit";
-        /// NICs of each server, and rail switches `rail0_0`, `rail0_1`, ... of each pod.
+        /// Number of NICs of each server, and of rail switches `rail0_0`, `rail0_1`, ... of each pod.
         nics: u32 = "8" in 1..=256, "DGX H100: one for each GPU";
         /// Which rails a spine connects.
         planes: Planes = "shared", "DGX SuperPOD";
-        /// Spines `spine0`, `spine1`, ...; with `planes = "per_rail"` the spines `spine0_0`, `spine0_1`, ... of each rail. One pod needs none.
+        /// Number of spines `spine0`, `spine1`, ...; with `planes = "per_rail"` of spines
+        /// `spine0_0`, `spine0_1`, ... of each rail. A single pod needs no spine.
         spines: u32 = "8" in 0..=100_000, "DGX SuperPOD: 4 for each scalable unit";
-        /// Cables between a rail switch and each of its spines.
+        /// Number of cables between a rail switch and each of its spines.
         spine_cables: u32 = "4" in 1..=1_000, "DGX SuperPOD: 512 cables in all";
         /// Rate of the NICs.
         nic_rate: Rate = "400Gbps" in MIN_RATE..=MAX_RATE, "DGX H100: NDR InfiniBand";
-        /// Rate of each cable between a rail switch and a spine; `auto`: as `nic_rate`.
+        /// Rate of each cable between a rail switch and a spine; `auto`: equal to `nic_rate`.
         spine_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "DGX SuperPOD: NDR InfiniBand";
         /// Propagation delay of every link.
         delay: Dur = "500ns" in MIN_DELAY..=MAX_DELAY, "SimAI's topologies: 0.0005 ms";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     if params.pods == 1 || params.spines > 0 {
         return Vec::new();
     }
-    let message = format!("{} pods without a spine are not connected", params.pods);
+    let message = format!("without a spine, the {} pods are not connected", params.pods);
     vec![Problem { key: "spines", message, hint: "write `spines = 1` or more, or `pods = 1`".to_owned() }]
 }
 
@@ -81,11 +86,11 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct Rail(Params);
 
 impl Rail {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Rail(params.clone())
     }
-    /// Spines in all.
+    /// Returns the total number of spines.
     fn spines(&self) -> u64 {
         u64::from(self.0.spines) * if self.0.planes == Planes::PerRail { u64::from(self.0.nics) } else { 1 }
     }
@@ -136,7 +141,7 @@ mod tests {
 
     const SMALL: [(&str, &str); 5] = [("pods", "2"), ("servers", "2"), ("nics", "3"), ("spines", "2"), ("spine_cables", "2")];
 
-    /// How many shortest paths lead from one host to another, and how many links each of them has.
+    /// Returns the number of shortest paths between two hosts, and the number of links of each path.
     fn paths(net: &Net, src: u32, dst: u32) -> (u32, Option<u32>) {
         let routes = Routes::new(net, &[]);
         let from = net.hosts()[src as usize];
@@ -154,7 +159,8 @@ mod tests {
             of("rail1_2"),
             [&["rail1_2->h2 400Gbps 500ns".to_owned(), "rail1_2->h3 400Gbps 500ns".to_owned()], &up[..]].concat()
         );
-        // In a pod one path over each rail. Between pods: a rail, one of 4 cables to a spine, one of 2 cables to each rail there.
+        // In a pod: one path over each rail. Between pods: a rail, one of 4 cables to a spine, one
+        // of 2 cables to each rail there.
         assert_eq!((paths(&net, 0, 1), paths(&net, 0, 2)), ((3, Some(2)), (3 * 4 * 3 * 2, Some(4))));
     }
 
@@ -181,7 +187,7 @@ mod tests {
         let files = crate::files::Files::default();
         let problems = |pods, spines| check(&params(pods, spines), &Env { files: &files });
         assert!(problems(1, 0).is_empty() && problems(3, 1).is_empty());
-        assert_eq!(problems(3, 0)[0].message, "3 pods without a spine are not connected");
+        assert_eq!(problems(3, 0)[0].message, "without a spine, the 3 pods are not connected");
         assert_eq!(build("rail", &[("pods", "1"), ("spines", "0"), ("planes", "per_rail")]).nodes().len(), 32 + 8);
     }
 }

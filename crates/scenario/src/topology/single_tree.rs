@@ -1,4 +1,4 @@
-//! Racks of hosts under one root.
+//! Racks of hosts under one root switch.
 //!
 //! ```text
 //!            root
@@ -15,27 +15,28 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
-pub const META: Meta = Meta { summary: "racks of hosts under one root", source: "MERP (TPDS 2017) section 6.1", ..Meta::PLAIN };
+/// The META of this entry, for `list` and `check`.
+pub const META: Meta =
+    Meta { summary: "racks of hosts under one root switch", source: "MERP (TPDS 2017) section 6.1", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a single-rooted tree.
     pub struct Params {
         ..cables: Cables {}
-        /// Racks, each with a switch `tor0`, `tor1`, ...
+        /// Number of racks; each rack has a switch `tor0`, `tor1`, ...
         racks: u32 = "3" in 1..=100_000, "MERP section 6.1";
-        /// Hosts in each rack.
+        /// Number of hosts in each rack.
         hosts_per_rack: u32 = "3" in 1..=100_000, "MERP section 6.1";
         /// Rate of the hosts' links.
         rate: Rate = "1Gbps" in MIN_RATE..=MAX_RATE, "MERP section 6.1";
-        /// Rate of the links to the root; `auto`: as `rate`.
-        uplink_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "MERP section 6.1: all links alike";
+        /// Rate of the links to the root; `auto`: equal to `rate`.
+        uplink_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "MERP section 6.1: all links are equal";
         /// Propagation delay of every link.
         delay: Dur = "10us" in MIN_DELAY..=MAX_DELAY, "MERP section 6.1";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -44,7 +45,7 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct SingleTree(Params);
 
 impl SingleTree {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         SingleTree(params.clone())
     }

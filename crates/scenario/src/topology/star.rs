@@ -15,14 +15,14 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta { summary: "hosts around one switch", source: "DCTCP (SIGCOMM 2010) section 4", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a star.
     pub struct Params {
         ..cables: Cables {}
-        /// Hosts.
+        /// Number of hosts.
         hosts: u32 = "8" in 1..=1_000_000, "a small rack";
         /// Rate of every link.
         rate: Rate = "10Gbps" in MIN_RATE..=MAX_RATE, "common hosts";
@@ -31,7 +31,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns no problems: all combinations of values are valid.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -40,7 +40,7 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct Star(Params);
 
 impl Star {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Star(params.clone())
     }

@@ -1,4 +1,5 @@
-//! Pods of racks under aggregation switches, joined by cores: a fat tree whose tiers may be over-subscribed.
+//! Pods of racks under aggregation switches, connected by core switches: a fat tree whose tiers may
+//! be over-subscribed.
 //!
 //! ```text
 //!          core0    core1    core2    core3       4 cores, 2 aggregation switches in a pod
@@ -17,9 +18,9 @@ use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "pods of racks under aggregation switches, joined by cores, over-subscribed as asked",
+    summary: "pods of racks under aggregation switches, connected by core switches; over-subscription can be set",
     source: "ns2-xpass large-scale-fattree.tcl: 192 hosts, 32 racks, 16 aggregation switches, 8 cores",
     ..Meta::PLAIN
 };
@@ -29,32 +30,34 @@ base::params! {
     /// `racks / (cores / aggs)`.
     pub struct Params {
         ..cables: Cables {}
-        /// Pods.
+        /// Number of pods.
         pods: u32 = "8" in 1..=10_000, "ns2-xpass";
-        /// Racks `rack0_0`, `rack0_1`, ... in each pod.
+        /// Number of racks `rack0_0`, `rack0_1`, ... in each pod.
         racks: u32 = "4" in 1..=10_000, "ns2-xpass";
-        /// Hosts in each rack.
+        /// Number of hosts in each rack.
         hosts_per_rack: u32 = "6" in 1..=10_000, "ns2-xpass";
-        /// Aggregation switches `agg0_0`, `agg0_1`, ... in each pod, each joined to every rack of it.
+        /// Number of aggregation switches `agg0_0`, `agg0_1`, ... in each pod; each is connected to
+        /// every rack of the pod.
         aggs: u32 = "2" in 1..=10_000, "ns2-xpass";
-        /// Cores `core0`, `core1`, ..., each joined to one aggregation switch of every pod.
+        /// Number of core switches `core0`, `core1`, ...; each is connected to one aggregation
+        /// switch of every pod.
         cores: u32 = "8" in 1..=100_000, "ns2-xpass";
         /// Rate of the hosts' links.
         host_rate: Rate = "100Gbps" in MIN_RATE..=MAX_RATE, "SSP, CLUSTER 2020: 100 Gbit/s";
-        /// Rate of the links between switches; `auto`: as `host_rate`.
+        /// Rate of the links between switches; `auto`: equal to `host_rate`.
         fabric_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "ns2-xpass";
         /// Propagation delay of every link.
         delay: Dur = "4us" in MIN_DELAY..=MAX_DELAY, "ns2-xpass";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let Params { aggs, cores, .. } = *params;
     if cores.is_multiple_of(aggs) {
         return Vec::new();
     }
-    let message = format!("`{cores}` cores cannot be shared equally by {aggs} aggregation switches of a pod");
+    let message = format!("`{cores}` core switches cannot be divided equally among the {aggs} aggregation switches of a pod");
     let below = (cores / aggs * aggs).max(aggs);
     vec![Problem { key: "cores", message, hint: format!("write a multiple of `aggs`, like `cores = {below}`") }]
 }
@@ -63,7 +66,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub struct ThreeTier(Params);
 
 impl ThreeTier {
-    /// With these parameters.
+    /// Creates the topology with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         ThreeTier(params.clone())
     }
