@@ -740,4 +740,4 @@ def test_damaged_parquet_files_are_errors_and_no_panics(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", DAMAGE], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     # The library itself panics on some of them.
-    assert "this Parquet file is damaged" in done.stdout and "this is no Parquet file that can be read" in done.stdout
+    assert "this Parquet file is damaged" in done.stdout and "this is not a valid Parquet file" in done.stdout

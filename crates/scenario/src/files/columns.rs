@@ -1,19 +1,22 @@
-//! What the file of another program calls our columns and attributes, and what its plain numbers count.
+//! Names of columns and attributes in files of other programs, and units of the plain numbers in
+//! these files.
 
 use base::params::{Param, Raw, Shape};
 use base::units::{parse_dur, parse_rate};
 use base::{Dur, Rate};
 
-/// Our names of columns and the file's, for those that the file calls otherwise. Empty: the file has our names.
+/// Pairs of our name and the name in the file, for columns whose names differ. Empty: the file has
+/// our names.
 #[derive(Clone, Debug, Default, PartialEq, PartialOrd)]
 pub struct Columns(pub Vec<(String, String)>);
 
 impl Columns {
-    /// Our names as those of `known` that they are, each with the file's name. The error is a sentence; `what` is what has the columns.
+    /// Checks that all our names are among `known`, and returns the pairs. The error is a complete
+    /// message that calls a name a `what`.
     pub fn among(&self, known: &[&'static str], what: &str) -> Result<Vec<(&'static str, String)>, String> {
         let find = |(ours, theirs): &(String, String)| {
             let name = known.iter().find(|name| **name == ours.as_str());
-            let unknown = || format!("`{ours}` is no {what}: one of {}", known.join(", "));
+            let unknown = || format!("`{ours}` is not a known {what}: write one of {}", known.join(", "));
             Ok((*name.ok_or_else(unknown)?, theirs.clone()))
         };
         self.0.iter().map(find).collect()
@@ -25,7 +28,7 @@ const OWN: &str = "own";
 
 impl Param for Columns {
     fn expects() -> String {
-        "a table of names, like `{ src = \"from\" }`, or the same as a text, `src=from`".to_owned()
+        "a table of names, like `{ src = \"from\" }`, or a text, like `src=from`".to_owned()
     }
     fn shape() -> Shape {
         Shape::Texts
@@ -37,7 +40,7 @@ impl Param for Columns {
             Raw::Table(entries) => entries.iter().map(entry).collect::<Result<_, String>>()?,
             _ => return Err(format!("is not {}", Self::expects())),
         };
-        // The text must be read again as it was.
+        // `show` writes the names as a text, from which `parse` must read the same names.
         match names.iter().find(|(_, theirs)| theirs.is_empty() || theirs.contains([',', '='])) {
             Some((ours, theirs)) => Err(format!("has `{theirs}` for `{ours}`: a name has no comma and no equals sign")),
             None => Ok(Columns(names)),
@@ -64,9 +67,9 @@ fn entry((ours, theirs): &(String, Raw)) -> Result<(String, String), String> {
 }
 
 base::choice! {
-    /// What times count.
+    /// The unit of times in a file.
     pub enum TimeUnit {
-        /// Each time has its unit.
+        /// Each time is written with its own unit.
         Text = "text",
         /// Seconds.
         S = "s",
@@ -82,9 +85,9 @@ base::choice! {
 }
 
 base::choice! {
-    /// What rates count.
+    /// The unit of rates in a file.
     pub enum RateUnit {
-        /// Each rate has its unit.
+        /// Each rate is written with its own unit.
         Text = "text",
         /// Bits per second.
         Bps = "bps",
@@ -100,26 +103,26 @@ base::choice! {
 }
 
 impl TimeUnit {
-    /// A time in this unit.
+    /// Parses a time in this unit.
     pub fn read(self, text: &str) -> Result<Dur, String> {
         if self == TimeUnit::Text { parse_dur(text) } else { parse_dur(&with_unit(text, &self.show())?) }
     }
 }
 
 impl RateUnit {
-    /// A rate in this unit.
+    /// Parses a rate in this unit.
     pub fn read(self, text: &str) -> Result<Rate, String> {
         if self == RateUnit::Text { parse_rate(text) } else { parse_rate(&with_unit(text, &self.show())?) }
     }
 }
 
-/// A plain number with its unit behind it.
+/// Appends the unit to a plain number.
 fn with_unit(text: &str, unit: &str) -> Result<String, String> {
     // `5m` with the unit `s` is not 5 ms.
     if text.ends_with(|last: char| last.is_ascii_digit()) {
         Ok(format!("{text}{unit}"))
     } else {
-        Err(format!("is not a number of {unit}"))
+        Err(format!("is not a plain number in the unit {unit}"))
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
     fn plain_numbers_count_a_unit() {
         assert_eq!(TimeUnit::Us.read("2.5"), Ok(Dur::from_ns(2500)));
         assert_eq!(TimeUnit::Text.read("2.5us"), Ok(Dur::from_ns(2500)));
-        assert_eq!(TimeUnit::S.read("5m").unwrap_err(), "is not a number of s");
+        assert_eq!(TimeUnit::S.read("5m").unwrap_err(), "is not a plain number in the unit s");
         assert_eq!(RateUnit::Gbps.read("0.5"), Ok(Rate(500_000_000)));
         assert!(RateUnit::Text.read("0.5").is_err());
     }
@@ -140,7 +143,10 @@ mod tests {
     fn names_are_among_those_that_are_known() {
         let columns = |ours: &str| Columns(vec![(ours.to_owned(), "from".to_owned())]);
         assert_eq!(columns("src").among(&["dst", "src"], "column"), Ok(vec![("src", "from".to_owned())]));
-        assert_eq!(columns("source").among(&["dst", "src"], "column").unwrap_err(), "`source` is no column: one of dst, src");
+        assert_eq!(
+            columns("source").among(&["dst", "src"], "column").unwrap_err(),
+            "`source` is not a known column: write one of dst, src"
+        );
     }
 
     #[test]
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn values_that_are_not_names_are_refused() {
         let fail = |raw: Raw| Columns::parse(&raw).unwrap_err();
         assert_eq!(fail(Raw::Str("from".to_owned())), "has `from`, which is not like `src=from`");
         assert_eq!(fail(Raw::Table(vec![("src".to_owned(), Raw::Int(3))])), "has no text in quotes for `src`");

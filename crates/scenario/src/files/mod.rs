@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Contents by the path that the scenario writes, relative to its own folder. A file is read when first asked for; what was read
-/// then is what the runs use, and what their hash covers.
+/// Contents of files by path, relative to the folder of the scenario. A file is read at the first
+/// request; the runs use this content, and their hash covers it.
 #[derive(Debug, Default)]
 pub struct Files {
     dir: PathBuf,
@@ -21,49 +21,50 @@ pub struct Files {
     made: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
-/// What has been read, by path.
+/// Contents that have been read, by path.
 type Read<T> = Mutex<BTreeMap<String, Result<Arc<T>, String>>>;
 
-/// The byte order mark with which some programs begin UTF-8 text. It belongs to no format.
+/// The byte order mark that some programs write before UTF-8 text. It is not part of any format.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Files larger than this are refused.
+/// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 2 << 30;
 
 impl Files {
-    /// Files relative to `dir`.
+    /// Creates an empty set of files relative to `dir`.
     pub fn new(dir: &Path) -> Files {
         Files { dir: dir.to_owned(), ..Files::default() }
     }
-    /// The text of a file, without a byte order mark. The error is a sentence that names it.
+    /// Returns the text of a file, without a byte order mark. The error is a complete message that
+    /// names the file.
     pub fn text(&self, path: &str) -> Result<Arc<str>, String> {
         let known = lock(&self.bytes).get(path).cloned();
         self.once(&self.texts, path, |at| {
             let bytes = match known {
-                // What was read for the hash.
+                // Already read for the hash.
                 Some(Ok(bytes)) => bytes,
                 _ => std::fs::read(at)?.into(),
             };
             std::str::from_utf8(without_mark(&bytes)).map(Arc::from).map_err(|_| io::ErrorKind::InvalidData.into())
         })
     }
-    /// The bytes of a file that is no text. The error is a sentence that names it.
+    /// Returns the bytes of a binary file. The error is a complete message that names the file.
     pub fn bytes(&self, path: &str) -> Result<Arc<[u8]>, String> {
         self.once(&self.bytes, path, |path| std::fs::read(path).map(Arc::from))
     }
-    /// Whether there is a file of this name.
+    /// Returns whether a file with this path exists.
     pub fn has(&self, path: &str) -> bool {
         self.dir.join(path).is_file()
     }
-    /// A hash of a file's content, which a byte order mark does not change.
+    /// Returns a hash of the content of a file. A byte order mark does not change the hash.
     pub fn hash(&self, path: &str) -> Result<u64, String> {
         if let Some(text) = lock(&self.texts).get(path) {
             return text.clone().map(|text| xxh3_64(text.as_bytes()));
         }
         self.bytes(path).map(|bytes| xxh3_64(without_mark(&bytes)))
     }
-    /// What a reader makes of files, made once. The key names the reader and everything that the result depends on, except for the
-    /// contents of files.
+    /// Returns the value that `make` creates from files; it is created once per key. The key names
+    /// the reader and everything that the result depends on, except the contents of files.
     pub fn made<T: Any + Send + Sync>(&self, key: String, make: impl FnOnce() -> Result<T, String>) -> Result<Arc<T>, String> {
         let mut made = lock(&self.made);
         let known = made.get(&key).and_then(|known| known.downcast_ref::<Result<Arc<T>, String>>());
@@ -105,7 +106,7 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(MARK).unwrap_or(bytes)
 }
 
-/// What is wrong with a file, as the end of a sentence.
+/// Returns the message of an error, as the end of a sentence.
 fn say(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -121,7 +122,7 @@ fn sane(path: &Path) -> Result<(), String> {
         return Err("it is not a file".to_owned());
     }
     if meta.len() > MAX_BYTES {
-        return Err(format!("it has {} bytes, at most {MAX_BYTES} are read", meta.len()));
+        return Err(format!("it has {} bytes, but at most {MAX_BYTES} are allowed", meta.len()));
     }
     Ok(())
 }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_a_text() {
+    fn a_byte_order_mark_is_not_part_of_a_text() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plain"), "a").unwrap();
         std::fs::write(dir.path().join("marked"), "\u{feff}a").unwrap();

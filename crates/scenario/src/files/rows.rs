@@ -1,4 +1,5 @@
-//! Rows of a table: of a CSV file with a header line, or of a Parquet file. Problems name file and row.
+//! Rows of a table in a CSV file with a header line, or in a Parquet file. Error messages name file
+//! and row.
 
 mod csv;
 mod parquet;
@@ -13,32 +14,33 @@ pub(crate) struct Rows<'a> {
     records: Records<'a>,
 }
 
-/// The rows of a file as texts, each with its number; an empty text stands for no value.
+/// The rows of a file as texts, each with its number; an empty text means no value.
 type Records<'a> = Box<dyn Iterator<Item = Result<(u64, Vec<String>), String>> + 'a>;
 
 /// One row.
 pub(crate) struct Row<'a> {
     shape: Rc<Shape<'a>>,
-    /// Its line in a CSV file, its number from 1 in a Parquet file.
+    /// Line in a CSV file, or number from 1 in a Parquet file.
     pub number: u64,
     record: Vec<String>,
 }
 
 struct Shape<'a> {
     file: &'a str,
-    /// What stands between the file and the number of a row.
+    /// Text between the file and the number of a row in messages.
     before_number: &'static str,
     columns: Vec<&'static str>,
-    /// Where each column stands, if it is there.
+    /// Index of each column in the file, if the file has it.
     places: Vec<Option<usize>>,
 }
 
-/// The columns that are wanted of a table.
+/// The columns that are read from a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub needed: &'a [&'static str],
     pub optional: &'a [&'static str],
-    /// What the file calls columns that it calls otherwise: our names and the file's. Such a table may have more columns.
+    /// Pairs of our name and the name in the file, for columns whose names differ. With this, the
+    /// table may have further columns.
     pub names: Option<&'a [(&'static str, String)]>,
 }
 
@@ -46,24 +48,24 @@ impl Wanted<'_> {
     fn all(&self) -> impl Iterator<Item = &'static str> {
         self.needed.iter().chain(self.optional).copied()
     }
-    /// What the file calls a column.
+    /// Returns the name of a column in the file.
     fn named(&self, ours: &str) -> String {
         let given = self.names.into_iter().flatten().find(|(name, _)| *name == ours);
         given.map_or_else(|| ours.to_owned(), |(_, theirs)| theirs.clone())
     }
-    /// Where the columns stand in a header.
+    /// Returns the index of each column in a header.
     fn places(&self, at: &str, header: &[String]) -> Result<Vec<Option<usize>>, String> {
         let listed = |found: Vec<String>| found.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let known =
             || listed(if self.names.is_some() { header.to_vec() } else { self.all().map(|name| self.named(name)).collect() });
         let place = |name: &str| header.iter().position(|column| column == name);
-        // A name that was given must be there.
+        // A name that is given must exist.
         let given = self.names.into_iter().flatten().map(|(_, theirs)| theirs.clone());
         if let Some(missing) = self.needed.iter().map(|name| self.named(name)).chain(given).find(|name| place(name).is_none()) {
-            return Err(format!("{at}: there is no column `{missing}`; columns are {}", known()));
+            return Err(format!("{at}: there is no column `{missing}`; the columns are {}", known()));
         }
         if let Some(extra) = header.iter().find(|column| self.names.is_none() && !self.all().any(|name| name == *column)) {
-            return Err(format!("{at}: unknown column `{extra}`; columns are {}", known()));
+            return Err(format!("{at}: unknown column `{extra}`; the columns are {}", known()));
         }
         if let Some(twice) = header.iter().enumerate().find_map(|(i, column)| (place(column) != Some(i)).then_some(column)) {
             return Err(format!("{at}: the column `{twice}` is given twice"));
@@ -72,8 +74,8 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads a CSV table whose header has all of `needed` and may have `optional` columns, and no others. Lines that begin with `#` are
-/// skipped.
+/// Reads a CSV table whose header has all `needed` columns, may have `optional` columns, and has no
+/// other columns. Lines that begin with `#` are skipped.
 pub(crate) fn rows<'a>(
     file: &'a str,
     text: &'a str,
@@ -91,20 +93,20 @@ pub(crate) fn of_csv<'a>(file: &'a str, text: &'a str, wanted: Wanted<'_>) -> Re
     Ok(Rows { shape: Rc::new(shape), records })
 }
 
-/// A Parquet table, of which some columns are read.
+/// A Parquet table; only some of its columns are read.
 pub(crate) struct Parquet<'a> {
     shape: Rc<Shape<'a>>,
     table: Table<'a>,
-    /// Where the columns stand that are read.
+    /// Indices of the columns that are read.
     read: Vec<usize>,
 }
 
-/// How many rows a Parquet table has at most, by its header.
+/// Returns the maximum number of rows of a Parquet table, from its header.
 pub(crate) fn count_of_parquet(file: &str, bytes: Arc<[u8]>) -> Result<u64, String> {
     Table::new(file, bytes).map(|table| table.count())
 }
 
-/// Reads the header of a Parquet table. `wanted` is told by the names of its columns.
+/// Reads the header of a Parquet table. `wanted` gets the names of its columns.
 pub(crate) fn of_parquet<'a, 'w>(
     file: &'a str,
     bytes: Arc<[u8]>,
@@ -121,7 +123,7 @@ pub(crate) fn of_parquet<'a, 'w>(
 }
 
 impl<'a> Parquet<'a> {
-    /// Hands each row over, up to the first error.
+    /// Calls `each` with every row, up to the first error.
     pub fn each(&self, mut each: impl FnMut(Row<'a>) -> Result<(), String>) -> Result<(), String> {
         self.table.each(&self.read, &mut |number, record| each(Row { shape: Rc::clone(&self.shape), number, record }))
     }
@@ -136,21 +138,21 @@ impl<'a> Iterator for Rows<'a> {
 }
 
 impl Row<'_> {
-    /// A value that may be missing: its cell is empty, or the file has no such column.
+    /// Returns a value, or `None` if the cell is empty or the file does not have this column.
     pub fn optional(&self, column: &str) -> Option<&str> {
         let i = self.shape.columns.iter().position(|c| *c == column)?;
         self.record.get(self.shape.places[i]?).map(String::as_str).filter(|v| !v.is_empty())
     }
-    /// A value.
+    /// Returns a value. Fails if it is missing.
     pub fn get(&self, column: &str) -> Result<&str, String> {
         self.optional(column).ok_or_else(|| self.wrong(column, &format!("`{column}` is empty")))
     }
-    /// A value through a parser whose error completes a sentence that begins with the value.
+    /// Parses a value. The error of the parser completes a sentence that begins with the value.
     pub fn parse<T>(&self, column: &str, parser: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
         let text = self.get(column)?;
         parser(text).map_err(|why| self.wrong(column, &format!("`{text}` {why}")))
     }
-    /// A problem in this row.
+    /// Returns a message about a column of this row, with its place.
     pub fn wrong(&self, column: &str, why: &str) -> String {
         format!("{}{}{}: column `{column}`: {why}", self.shape.file, self.shape.before_number, self.number)
     }
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_line() {
         let fail = |text: &str| {
             let read = || rows("t.csv", text, &["a", "b"], &[])?.collect::<Result<Vec<_>, String>>();
             read().err().unwrap()

@@ -1,4 +1,5 @@
-//! Words of a text file with their places, for formats whose line breaks are free or mean little.
+//! Words of a text file with their places, for formats in which line breaks have little or no
+//! meaning.
 
 use std::fmt::Display;
 use std::iter::Enumerate;
@@ -13,45 +14,46 @@ pub(crate) struct Tokens<'a> {
     words: SplitWhitespace<'a>,
 }
 
-/// A word and where it stands.
+/// A word and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word<'a> {
     pub text: &'a str,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// From 1, in bytes.
+    /// Column in bytes, from 1.
     pub column: usize,
 }
 
 impl<'a> Tokens<'a> {
-    /// Of the text of this file.
+    /// Creates the words of this text; `file` is the name of the file.
     pub fn new(file: &'a str, text: &'a str) -> Self {
         Tokens { file, lines: text.lines().enumerate(), number: 0, line: "", words: "".split_whitespace() }
     }
-    /// What is wrong with a word, with its place.
+    /// Returns a message about a word, with its place.
     pub fn wrong(&self, word: &Word<'_>, why: impl Display) -> String {
         format!("{}:{}:{}: `{}` {why}", self.file, word.line, word.column, shortened(word.text))
     }
-    /// The next word; an error when the file ends before `what`.
+    /// Returns the next word. Fails if the file ends before `what`.
     pub fn need(&mut self, what: &str) -> Result<Word<'a>, String> {
         self.next().ok_or_else(|| format!("{}: the file ends before {what}", self.file))
     }
-    /// The next word as a value.
+    /// Parses the next word.
     pub fn parse<T, W: Display>(&mut self, what: &str, read: impl FnOnce(&str) -> Result<T, W>) -> Result<T, String> {
         let word = self.need(what)?;
         read(word.text).map_err(|why| self.wrong(&word, format!("is not {what}: {why}")))
     }
-    /// The next word as a whole number from `least` to `most`.
+    /// Parses the next word as a whole number from `least` to `most`.
     pub fn whole(&mut self, what: &str, least: u64, most: u64) -> Result<u64, String> {
         self.parse(what, |text| match text.parse() {
             Ok(n) if (least..=most).contains(&n) => Ok(n),
-            _ => Err(format!("a whole number from {least} to {most} is wanted")),
+            _ => Err(format!("must be a whole number from {least} to {most}")),
         })
     }
-    /// An error for a number, or a name that is `known`, where the file should have ended. Any other word begins remarks.
-    pub fn end_or_remarks(&mut self, after: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
+    /// Fails if the next word is a number or a name that is `known`, because the data should end
+    /// here. Any other word starts comments.
+    pub fn end_or_comments(&mut self, after: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
         let more = |word: &Word<'_>| word.text.starts_with(|first: char| first.is_ascii_digit()) || known(word.text);
-        self.next().filter(more).map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
+        self.next().filter(more).map_or(Ok(()), |word| Err(self.wrong(&word, format!("follows {after}"))))
     }
 }
 
@@ -76,19 +78,20 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The word behind `key`.
+    /// Returns the word after `key`.
     pub fn value(&mut self, tokens: &Tokens<'_>, key: &str) -> Result<Word<'a>, String> {
         self.words.next().ok_or_else(|| tokens.wrong(&self.last, format!("ends the line before the value of `{key}`")))
     }
-    /// The same as a whole number from `least` to `most`.
+    /// Returns the word after `key` as a whole number from `least` to `most`.
     pub fn number(&mut self, tokens: &Tokens<'_>, key: &str, least: u64, most: u64) -> Result<u64, String> {
         let word = self.value(tokens, key)?;
         let found = word.text.parse().ok().filter(|n| (least..=most).contains(n));
-        found.ok_or_else(|| tokens.wrong(&word, format!("is no value of `{key}`: a whole number from {least} to {most} is wanted")))
+        found
+            .ok_or_else(|| tokens.wrong(&word, format!("is not a value of `{key}`: must be a whole number from {least} to {most}")))
     }
 }
 
-/// The lines of a text that have words.
+/// Returns the lines of a text that have words outside comments.
 pub(crate) fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
     let mut found: Vec<(usize, Vec<Word<'a>>, bool)> = Vec::new();
     for word in tokens {
@@ -105,7 +108,7 @@ pub(crate) fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
     lines.collect()
 }
 
-/// A word that may be a whole file, cut.
+/// Cuts a word, which may be as long as the file.
 pub(crate) fn shortened(text: &str) -> String {
     let most = 40;
     if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
@@ -116,12 +119,12 @@ pub(crate) fn shortened(text: &str) -> String {
 pub(crate) mod testing {
     use base::Rng;
 
-    /// How many samples a reader must survive: 300, or what `FLOWLOOM_FUZZ` says.
+    /// Returns the number of samples for a reader: 300, or 50 times `FLOWLOOM_FUZZ`.
     fn count() -> u64 {
         std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).map_or(300, |n: u64| 50 * n)
     }
 
-    /// The sample of a binary file with bytes replaced, and now and then cut off.
+    /// Returns copies of a sample of a binary file with bytes replaced; some copies are cut off.
     pub fn damaged(sample: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         let mut rng = Rng::stream(7, "damaged", &[]);
         (0..count()).map(move |_| {
@@ -138,7 +141,7 @@ pub(crate) mod testing {
         })
     }
 
-    /// The sample with random bytes cut out, doubled or replaced.
+    /// Returns copies of the sample with random bytes removed, inserted or replaced.
     pub fn mangled(sample: &str) -> impl Iterator<Item = String> {
         let bytes = sample.as_bytes().to_vec();
         let mut rng = Rng::stream(7, "mangled", &[]);
@@ -175,15 +178,12 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let mut tokens = Tokens::new("f.txt", "3\n  x 7");
         assert_eq!(tokens.whole("a count", 1, 5), Ok(3));
-        assert_eq!(
-            tokens.whole("a count", 1, 5).unwrap_err(),
-            "f.txt:2:3: `x` is not a count: a whole number from 1 to 5 is wanted"
-        );
-        assert_eq!(tokens.end_or_remarks("the last line", |_| false).unwrap_err(), "f.txt:2:5: `7` stands after the last line");
+        assert_eq!(tokens.whole("a count", 1, 5).unwrap_err(), "f.txt:2:3: `x` is not a count: must be a whole number from 1 to 5");
+        assert_eq!(tokens.end_or_comments("the last line", |_| false).unwrap_err(), "f.txt:2:5: `7` follows the last line");
         assert_eq!(tokens.need("a rate").unwrap_err(), "f.txt: the file ends before a rate");
-        assert!(tokens.end_or_remarks("all", |_| false).is_ok());
-        assert!(Tokens::new("f.txt", "first 7").end_or_remarks("all", |name| name == "h0").is_ok());
-        assert!(Tokens::new("f.txt", "h0 7").end_or_remarks("all", |name| name == "h0").is_err());
+        assert!(tokens.end_or_comments("all", |_| false).is_ok());
+        assert!(Tokens::new("f.txt", "first 7").end_or_comments("all", |name| name == "h0").is_ok());
+        assert!(Tokens::new("f.txt", "h0 7").end_or_comments("all", |name| name == "h0").is_err());
         let long = Tokens::new("f", &"y".repeat(500)).next().map(|w| shortened(w.text)).unwrap();
         assert_eq!(long.chars().count(), 41);
     }

@@ -1,18 +1,23 @@
-//! A network from a topology file of HPCC's simulator, which many programs on ns-3 read too.
+//! A network from a topology file of HPCC's simulator, which many other programs based on ns-3 read
+//! too.
 //!
 //! ```text
 //! 6 2 5                              nodes, switches, links
-//! 4 5                                which nodes are switches; all others are hosts
-//! 0 4 100Gbps 1000ns 0.000000        one end, the other, rate, delay, loss of each packet
+//! 4 5                                the switches; all other nodes are hosts
+//! 0 4 100Gbps 1000ns 0.000000        both ends of a link, rate, delay, loss probability of a packet
 //! ...
 //! ```
-//! Line breaks are free; remarks may follow the last link. Nodes have their numbers as names. Every link is full duplex; a switch's tier is its distance from the nearest host.
+//! Line breaks may be anywhere; comments may follow the last link. The name of a node is its
+//! number. Every link is full duplex; the tier of a switch is its distance from the nearest host.
 //!
-//! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. SimAI's files have three numbers more in front, and are read too: the GPUs
-//! of a server, the NVSwitches and the type of GPU.
+//! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. The files of SimAI,
+//! which have three more numbers in the first line, are read too: the number of GPUs of a server,
+//! the number of NVSwitches and the type of GPU.
 //!
-//! Model: a host with several links, as in `ali_32host_10rack.txt`, is a host with several NICs. NVSwitches are switches like others, and a GPU with a link to an
-//! NVSwitch and one to the network has two NICs. `nvswitches = "leave_out"` leaves out the former, so that GPUs of a server meet over the network.
+//! Model: a host with several links, as in `ali_32host_10rack.txt`, is a host with several NICs.
+//! NVSwitches are switches like others, and a GPU with a link to an NVSwitch and a link to the
+//! network has two NICs. `nvswitches = "leave_out"` leaves out the NVSwitches, so that GPUs of a
+//! server communicate over the network.
 
 use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
@@ -21,7 +26,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "a network from a topology file of HPCC's simulator (ns-3)",
     source: "alibaba-edu/High-Precision-Congestion-Control, simulation/mix",
@@ -32,37 +37,37 @@ base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
         ..cables: Cables {}
-        /// The file; relative to the scenario.
+        /// Path of the file; relative to the scenario.
         path: String = "", "";
-        /// What becomes of the NVSwitches of SimAI's files.
+        /// How the NVSwitches of SimAI's files are read.
         nvswitches: NvSwitches = "keep", "SimAI: they are nodes", quiet;
     }
 }
 
 base::choice! {
-    /// What becomes of the switches inside of servers.
+    /// How the switches inside servers are read.
     pub enum NvSwitches {
-        /// They are switches like others.
+        /// NVSwitches are switches like others.
         Keep = "keep",
-        /// They and their links are left out.
+        /// NVSwitches and their links are left out.
         LeaveOut = "leave_out",
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     edges::check::<Format>(params, env)
 }
 
-/// The network.
+/// A network from a file of HPCC's simulator.
 pub type Hpcc = OfFile<Format>;
 
-/// How a network stands in the file.
+/// The file format.
 pub struct Format;
 
 impl Read for Format {
     type Params = Params;
-    const HINT: &'static str = "the file begins with the numbers of nodes, switches and links; then come the switches, then links, like `0 4 100Gbps 1000ns 0`";
+    const HINT: &'static str = "the file begins with the numbers of nodes, switches and links; the switches follow, then the links, like `0 4 100Gbps 1000ns 0`";
     fn cables(params: &Params) -> &Cables {
         &params.cables
     }
@@ -74,16 +79,17 @@ impl Read for Format {
     }
 }
 
-/// More nodes than any file of that simulator has.
+/// Maximum number of nodes: more than any file of that simulator has.
 const MOST_NODES: u64 = 1 << 20;
 
 fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let text = env.files.text(&params.path)?;
     let mut tokens = Tokens::new(&params.path, &text);
-    let head = text.lines().find(|line| !line.trim().is_empty()).map_or(0, |line| line.split_whitespace().count());
+    let first = text.lines().find(|line| !line.trim().is_empty()).map_or(0, |line| line.split_whitespace().count());
     let nodes = tokens.whole("the number of nodes", 2, MOST_NODES)?;
-    // SimAI: nodes, GPUs of a server, NVSwitches, switches, links, type of GPU and, in newer files, one number more.
-    let simai = head >= 6;
+    // SimAI: nodes, GPUs of a server, NVSwitches, switches, links, type of GPU and, in newer files,
+    // one more number.
+    let simai = first >= 6;
     let inner = if simai {
         tokens.whole("the number of GPUs of a server", 0, MOST_NODES)?;
         tokens.whole("the number of NVSwitches", 0, nodes)?
@@ -92,7 +98,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     };
     let switches = tokens.whole("the number of switches", 0, nodes - inner)? + inner;
     let links = tokens.whole("the number of links", 1, u64::from(u32::MAX))?;
-    for _ in 5..head.min(7) {
+    for _ in 5..first.min(7) {
         tokens.need("the rest of the first line")?;
     }
     let mut host = vec![true; nodes as usize];
@@ -112,7 +118,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         let (a, b) = (tokens.need(&last)?, tokens.need(&last)?);
         let ends = [node(&tokens, &a, nodes)?, node(&tokens, &b, nodes)?];
         if ends[0] == ends[1] {
-            return Err(tokens.wrong(&b, "a link from a node to itself"));
+            return Err(tokens.wrong(&b, "is also the other end: a link from a node to itself"));
         }
         let rate = tokens.parse("a rate", |text| edges::rate(parse_rate(text)?))?;
         let delay = tokens.parse("a delay", |text| edges::delay(parse_dur(text)?))?;
@@ -121,7 +127,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             cables.push(Edge { ends, rate, delay, loss: Some(loss) });
         }
     }
-    tokens.end_or_remarks("the last link", |_| false)?;
+    tokens.end_or_comments("the last link", |_| false)?;
     let kept: Vec<usize> = (0..host.len()).filter(|id| !left_out[*id]).collect();
     let place = |id: usize| kept.partition_point(|kept| *kept < id);
     let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();
@@ -133,7 +139,7 @@ fn node(tokens: &Tokens<'_>, word: &Word<'_>, nodes: u64) -> Result<usize, Strin
     let found = word.text.parse::<u64>().ok().filter(|id| *id < nodes);
     found
         .map(|id| id as usize)
-        .ok_or_else(|| tokens.wrong(word, format!("is not a node: they are numbered from 0 to {}", nodes - 1)))
+        .ok_or_else(|| tokens.wrong(word, format!("is not a node: nodes are numbered from 0 to {}", nodes - 1)))
 }
 
 #[cfg(test)]
@@ -148,7 +154,8 @@ mod tests {
     const SAMPLE: &str = "6 2 5\n4 5 \n0 4 100Gbps 1000ns 0.000000\n1 4 100Gbps 1000ns 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0.001\n\
                           4 5 400Gbps 0.002ms 0.000000\n";
 
-    /// Two servers of two GPUs, each GPU with a link to its server's NVSwitch (4, 5) and one to the switch of the racks.
+    /// Two servers of two GPUs, each GPU with a link to its server's NVSwitch (4, 5) and a link to
+    /// the switch of the racks (6).
     const SERVERS: &str = "7 2 2 1 8 H100\n4 5\n6\n0 4 2880Gbps 25ns 0\n1 4 2880Gbps 25ns 0\n2 5 2880Gbps 25ns 0\n3 5 2880Gbps 25ns 0\n\
                            0 6 400Gbps 500ns 0\n1 6 400Gbps 500ns 0\n2 6 400Gbps 500ns 0\n3 6 400Gbps 500ns 0\n";
 
@@ -181,11 +188,11 @@ mod tests {
         let lossy = net.links().iter().filter(|link| link.loss.to_string() == "0.001").count();
         assert_eq!(lossy, 2, "both directions");
         let one_line = SAMPLE.split_once('\n').map(|(head, rest)| format!("{head}\n{}", rest.replace('\n', " "))).unwrap();
-        assert_eq!(attempt(&one_line).unwrap().links().len(), 10, "line breaks are free");
+        assert_eq!(attempt(&one_line).unwrap().links().len(), 10, "line breaks may be anywhere");
     }
 
     #[test]
-    fn files_of_simai_have_more_in_front() {
+    fn files_of_simai_have_more_numbers_in_the_first_line() {
         let net = attempt("5 2 1 1 4 H100\n3\n4\n0 3 1Gbps 1ns 0\n1 3 1Gbps 1ns 0\n2 4 1Gbps 1ns 0\n3 4 1Gbps 1ns 0\n").unwrap();
         assert_eq!((net.hosts().len(), net.nodes().len()), (3, 5));
         let net = attempt_with(SERVERS, NvSwitches::LeaveOut).unwrap();
@@ -195,7 +202,8 @@ mod tests {
         let net = attempt(SERVERS).unwrap();
         let nics: Vec<String> = net.nics(base::HostId(3)).map(|nic| net.link_name(nic)).collect();
         assert_eq!(nics, ["3->5", "3->6"]);
-        // GPUs of a server are as near over their NVSwitch as over the rack; other servers are reached over the rack.
+        // GPUs of a server are at the same distance over their NVSwitch and over the rack; other
+        // servers are reached over the rack.
         let routes = fabric::routes::Routes::new(&net, &[]);
         let from_first = |dst: u32| {
             routes.candidates(net.hosts()[0], base::HostId(dst)).iter().map(|nic| net.link_name(*nic)).collect::<Vec<_>>()
@@ -203,7 +211,8 @@ mod tests {
         assert_eq!((from_first(1), from_first(2)), (vec!["0->4".to_owned(), "0->6".to_owned()], vec!["0->6".to_owned()]));
     }
 
-    /// As in `ali_32host_10rack.txt`: each host has a link to both switches of its rack. Host 2 has two links to one of them besides.
+    /// As in `ali_32host_10rack.txt`: each host has a link to both switches of its rack. Host 2 has
+    /// two links to one of these switches.
     #[test]
     fn hosts_may_have_several_links() {
         let net = attempt(
@@ -226,13 +235,13 @@ mod tests {
             ("", "the file ends before the number of nodes"),
             ("6 2", "ends before the number of links"),
             ("6 7 5\n", "topology.txt:1:3: `7` is not the number of switches"),
-            ("6 2 5\n4 9\n", "topology.txt:2:3: `9` is not a node: they are numbered from 0 to 5"),
+            ("6 2 5\n4 9\n", "topology.txt:2:3: `9` is not a node: nodes are numbered from 0 to 5"),
             ("6 2 5\n4 4\n", "topology.txt:2:3: `4` is listed twice"),
-            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 1 1Gbps 1us 0\n", "`1` a link from a node to itself"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 1 1Gbps 1us 0\n", "`1` is also the other end: a link from a node to itself"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n", "ends before the last of 2 links"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gb 1us 0\n", "`1Gb` is not a rate"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0.6\n", "`0.6` is not a loss: is out of range"),
-            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n7\n", "`7` stands after the last link"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n7\n", "`7` follows the last link"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n0 2 1Gbps 1us 0\n", "host `1` has no cable"),
             ("99999999999999999999 1 1\n", "is not the number of nodes"),
         ];

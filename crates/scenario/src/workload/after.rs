@@ -1,10 +1,10 @@
-//! Flows of a workload that wait for other flows of it.
+//! Flows of a workload that wait for other flows of the same workload.
 
 use super::Drawn;
 use base::Time;
 
-/// By flow: the earliest start of a flow that it waits for, directly or not, and waits for none itself; its own start if it waits for none. A
-/// circle of flows that wait for each other is an error.
+/// Returns by flow its own start, or if it waits, the earliest start of the flows without wait that
+/// it depends on, directly or not. Fails if flows wait for each other in a cycle.
 pub(crate) fn earliest_roots(drawn: &[Drawn]) -> Result<Vec<Time>, String> {
     let mut roots: Vec<Time> = drawn.iter().map(|flow| if flow.after.is_some() { Time::MAX } else { flow.start }).collect();
     if drawn.iter().all(|flow| flow.after.is_none()) {
@@ -32,7 +32,7 @@ pub(crate) fn earliest_roots(drawn: &[Drawn]) -> Result<Vec<Time>, String> {
     }
     if known < drawn.len() {
         let number = missing.iter().position(|missing| *missing > 0).unwrap_or_default();
-        return Err(format!("flow {} waits for itself, over the flows that it waits for", number + 1));
+        return Err(format!("flow {} waits for itself, through other flows that it waits for", number + 1));
     }
     Ok(roots)
 }
@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_waits_has_the_earliest_start_behind_it() {
+    fn a_flow_that_waits_has_the_earliest_start_it_depends_on() {
         let flows = [drawn(0, &[1, 2]), drawn(50, &[]), drawn(0, &[3]), drawn(30, &[]), drawn(90, &[])];
         assert_eq!(earliest_roots(&flows).unwrap(), [30, 50, 30, 30, 90].map(Time));
     }
 
     #[test]
-    fn a_circle_is_refused() {
+    fn a_cycle_is_refused() {
         let flows = [drawn(5, &[]), drawn(0, &[0, 3]), drawn(0, &[1]), drawn(0, &[2])];
-        assert_eq!(earliest_roots(&flows).unwrap_err(), "flow 2 waits for itself, over the flows that it waits for");
+        assert_eq!(earliest_roots(&flows).unwrap_err(), "flow 2 waits for itself, through other flows that it waits for");
     }
 }

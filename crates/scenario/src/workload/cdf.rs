@@ -1,16 +1,17 @@
-//! Flow-size distributions as tables: those shipped, and those of users' files.
+//! Flow-size distributions as tables: those that ship with the program, and files of users.
 //!
-//! Own format: lines `# key: value` (`interpolation`, `quantum_bytes`, `mean_bytes`; others are notes), the line
-//! `size_bytes,cum_prob`, then the points. Drawing: with `linear`, find the first point whose probability is at least u, interpolate the
-//! size from the point before, round up to a multiple of the quantum; with `step`, take that point's size. Two points of one size
-//! are a probability mass there.
+//! Own format: lines `# key: value` (`interpolation`, `quantum_bytes`, `mean_bytes`; other keys are
+//! notes), the line `size_bytes,cum_prob`, then the points. To draw a size, find the first point
+//! whose probability is at least u. With `linear`, interpolate the size from the point before and
+//! round up to a multiple of the quantum; with `step`, use the size of the point. Two points with
+//! the same size are a probability mass at this size.
 
 use base::math;
 
 base::choice! {
-    /// How a file of a distribution is written.
+    /// The file format of a distribution.
     pub enum Format {
-        /// `size_bytes,cum_prob` with a header, as the shipped ones.
+        /// `size_bytes,cum_prob` with a header, like the shipped distributions.
         Own = "own",
         /// `bytes cum`, cum to 100: HPCC's traffic generator.
         Hpcc = "hpcc",
@@ -18,15 +19,15 @@ base::choice! {
         Common = "common",
         /// `packets ignored cum`, packets of 1460 bytes: ns-2, pFabric, YAPS.
         Ns2 = "ns2",
-        /// A line with the mean, then `bytes cum`, drawn as steps: Homa.
+        /// A line with the mean, then `bytes cum`, drawn without interpolation: Homa.
         Homa = "homa",
     }
 }
 
-/// A table.
+/// A table of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cdf {
-    /// (size in bytes, probability of at most that size); the first has probability 0, the last 1.
+    /// (size in bytes, probability of at most that size); the first probability is 0, the last is 1.
     points: Vec<(u64, f64)>,
     step: bool,
     quantum: u64,
@@ -35,14 +36,14 @@ pub struct Cdf {
 /// A distribution that ships with the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// What `cdf` calls it.
+    /// The name for the parameter `cdf`.
     pub name: &'static str,
     text: &'static str,
 }
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
-        /// All distributions that ship with the program. Each names its public source.
+        /// All distributions that ship with the program. Each file names its public source.
         pub const SHIPPED: &[Shipped] = &[$(Shipped { name: $name, text: include_str!(concat!("../files/cdf/", $name, ".cdf.csv")) }),*];
     };
 }
@@ -76,49 +77,49 @@ shipped![
 ];
 
 impl Shipped {
-    /// A line of its header.
+    /// Returns the value of a line of the file header.
     pub fn header(&self, key: &str) -> &'static str {
         header(self.text).find(|(k, _)| *k == key).map_or("", |(_, v)| v)
     }
-    /// What it is.
+    /// Returns the title.
     pub fn title(&self) -> &'static str {
         self.header("title")
     }
-    /// Where it comes from.
+    /// Returns the source.
     pub fn source(&self) -> &'static str {
         self.header("source")
     }
-    /// Mean size in bytes.
+    /// Returns the mean size in bytes.
     pub fn mean(&self) -> f64 {
         self.table().mean()
     }
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> Cdf {
         parse(self.name, self.text, Format::Own).unwrap_or_else(|e| panic!("shipped distribution: {e}"))
     }
 }
 
-/// The lines `# key: value` at the head of a file.
+/// Returns the lines `# key: value` of the file header.
 fn header(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map_while(|line| line.strip_prefix('#'));
     lines.filter_map(|line| line.split_once(':')).map(|(k, v)| (k.trim(), v.trim()))
 }
 
-/// Sizes above this are refused: no flow is longer than a terabyte.
+/// Maximum size of a flow: a terabyte.
 pub const MAX_SIZE_BYTES: u64 = 1_000_000_000_000;
 /// Bytes of a packet in tables that count packets.
 const NS2_PACKET: u64 = 1460;
 
 /// Reads a table. The error names file and line.
 pub fn parse(name: &str, text: &str, format: Format) -> Result<Cdf, String> {
-    let head = |key: &str| header(text).find(|(k, _)| *k == key && format == Format::Own).map(|(_, v)| v);
-    let step = match head("interpolation") {
+    let given = |key: &str| header(text).find(|(k, _)| *k == key && format == Format::Own).map(|(_, v)| v);
+    let step = match given("interpolation") {
         None => format == Format::Homa,
         Some("linear") => false,
         Some("step") => true,
         Some(other) => return Err(format!("{name}: `interpolation: {other}` is neither `linear` nor `step`")),
     };
-    let quantum = match head("quantum_bytes") {
+    let quantum = match given("quantum_bytes") {
         None if format == Format::Ns2 => NS2_PACKET,
         None => 1,
         Some(text) => match text.parse() {
@@ -126,20 +127,20 @@ pub fn parse(name: &str, text: &str, format: Format) -> Result<Cdf, String> {
             _ => return Err(format!("{name}: `quantum_bytes: {text}` is not a whole number from 1 to 1000000")),
         },
     };
-    let mut mean = match head("mean_bytes") {
+    let mut mean = match given("mean_bytes") {
         None => None,
         Some(text) => Some(number(text).ok_or_else(|| format!("{name}: `mean_bytes: {text}` is not a number"))?),
     };
     let mut points: Vec<(u64, f64)> = Vec::new();
-    let mut head_seen = format != Format::Own && format != Format::Homa;
+    let mut first_line_read = format != Format::Own && format != Format::Homa;
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let wrong = |why: &str| Err(format!("{name}:{}: {why}", i + 1));
-        if !head_seen {
-            head_seen = true;
+        if !first_line_read {
+            first_line_read = true;
             match format {
                 Format::Homa => match number(line) {
                     Some(m) => mean = Some(m),
@@ -158,13 +159,13 @@ pub fn parse(name: &str, text: &str, format: Format) -> Result<Cdf, String> {
         };
         if let Some(&(size, cum)) = points.last() {
             if point.0 < size {
-                return wrong(&format!("size {} follows {size}: sizes must not fall", point.0));
+                return wrong(&format!("size {} follows {size}: sizes must not decrease", point.0));
             }
             if point.1 < cum {
-                return wrong(&format!("probability {} follows {cum}: a cumulative probability must not fall", point.1));
+                return wrong(&format!("probability {} follows {cum}: a cumulative probability must not decrease", point.1));
             }
         } else if point.1 > 0.0 {
-            // A first point above zero is a mass at its size.
+            // A first point with a probability above zero is a mass at its size.
             points.push((point.0, 0.0));
         }
         points.push(point);
@@ -172,24 +173,24 @@ pub fn parse(name: &str, text: &str, format: Format) -> Result<Cdf, String> {
     match points.last() {
         None => return Err(format!("{name}: no points")),
         Some(&(_, cum)) if (cum - 1.0).abs() > 1e-9 => {
-            return Err(format!("{name}: the last probability is {cum}, it must be 1"));
+            return Err(format!("{name}: the last probability is {cum}, but must be 1"));
         }
         Some(_) => points.last_mut().expect("not empty").1 = 1.0,
     }
     let cdf = Cdf { points, step, quantum };
     let own = cdf.mean();
     if let Some(given) = mean.filter(|m| (m - own).abs() > own * 1e-3) {
-        return Err(format!("{name}: the mean is given as {given} bytes, the points have {own:.2}"));
+        return Err(format!("{name}: the mean is given as {given} bytes, but the mean of the points is {own:.2}"));
     }
     Ok(cdf)
 }
 
-/// A finite number.
+/// Parses a finite number.
 fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// One point: size in bytes, probability from 0 to 1.
+/// Parses a point: size in bytes, probability from 0 to 1.
 fn point(line: &str, format: Format) -> Result<(u64, f64), String> {
     let parts: Vec<&str> = line.split([',', ' ', '\t']).filter(|p| !p.is_empty()).collect();
     let (size, cum) = match (format, parts.as_slice()) {
@@ -205,7 +206,7 @@ fn point(line: &str, format: Format) -> Result<(u64, f64), String> {
     }
     let top = if format == Format::Hpcc { 100.0 } else { 1.0 };
     match number(cum) {
-        // The last digits of printed probabilities may overshoot.
+        // Rounding may print probabilities slightly above the maximum.
         Some(p) if (0.0..=top * (1.0 + 1e-9)).contains(&p) => Ok((math::floor(bytes + 0.5) as u64, (p / top).min(1.0))),
         Some(p) => Err(format!("probability {p} is not between 0 and {top}")),
         None => Err(format!("`{cum}` is not a probability")),
@@ -213,7 +214,7 @@ fn point(line: &str, format: Format) -> Result<(u64, f64), String> {
 }
 
 impl Cdf {
-    /// The size at quantile `u` in (0, 1]; at least 1.
+    /// Returns the size at quantile `u` in (0, 1]; at least 1.
     pub fn draw(&self, u: f64) -> u64 {
         let i = self.points.partition_point(|(_, cum)| *cum < u).min(self.points.len() - 1);
         let (x1, p1) = self.points[i];
@@ -224,14 +225,16 @@ impl Cdf {
         let size = x0 as f64 + (x1 - x0) as f64 * ((u - p0) / (p1 - p0));
         (math::ceil(size / self.quantum as f64) as u64 * self.quantum).max(1)
     }
-    /// The mean size; for `linear` with quantum 1 without the rounding up, less than a byte.
+    /// Returns the mean size. For `linear` with quantum 1, the rounding up, less than a byte, is
+    /// ignored.
     pub fn mean(&self) -> f64 {
         if !self.step && self.quantum == 1 {
             return self.segments().map(|(x0, x1, mass)| mass * (x0 as f64 + x1 as f64) / 2.0).sum();
         }
         self.tail_sum(1, 0)
     }
-    /// The mean of `ceil(max(size - offset, 0) / step)`, that is the sum of P(size > j step + offset) over j from 0. Exact.
+    /// Returns the mean of `ceil(max(size - offset, 0) / step)`, that is the sum of P(size > j step
+    /// + offset) over j from 0. Exact.
     pub fn tail_sum(&self, step: u64, offset: u64) -> f64 {
         let (m, o, q) = (u128::from(step), u128::from(offset), u128::from(self.quantum));
         let units = |size: u128| size.saturating_sub(o).div_ceil(m);
@@ -251,7 +254,7 @@ impl Cdf {
         };
         self.segments().map(share).sum()
     }
-    /// P(size <= t).
+    /// Returns P(size <= t).
     pub fn at_most(&self, t: u64) -> f64 {
         if t == 0 {
             return 0.0;
@@ -267,11 +270,12 @@ impl Cdf {
             }
         }
     }
-    /// The largest size.
+    /// Returns the largest size.
     pub fn max(&self) -> u64 {
         self.points.last().map_or(0, |p| p.0).div_ceil(self.quantum) * self.quantum
     }
-    /// The table as points (size, probability of at most that size), between which probabilities are interpolated.
+    /// Returns the table as points (size, probability of at most that size); probabilities between
+    /// points are interpolated.
     pub fn points(&self) -> Vec<(u64, f64)> {
         let rounded = |size: u64| (size.div_ceil(self.quantum) * self.quantum).max(1);
         if !self.step {
@@ -280,7 +284,8 @@ impl Cdf {
         let masses = self.points.windows(2).filter(|w| w[1].1 > w[0].1);
         masses.flat_map(|w| [(w[1].0.max(1), w[0].1), (w[1].0.max(1), w[1].1)]).collect()
     }
-    /// (from, to, probability): sizes spread evenly between, or a mass where both are equal.
+    /// Returns segments (from, to, probability): sizes are uniform between `from` and `to`, or a
+    /// mass if both are equal.
     fn segments(&self) -> impl Iterator<Item = (u64, u64, f64)> {
         let step = self.step;
         let between = move |w: &[(u64, f64)]| (if step { w[1].0 } else { w[0].0 }, w[1].0, w[1].1 - w[0].1);
@@ -288,7 +293,7 @@ impl Cdf {
     }
 }
 
-/// Sum of floor((a i + b) / m) over i from 0 to n - 1, by the Euclidean algorithm.
+/// Returns the sum of floor((a i + b) / m) over i from 0 to n - 1, by the Euclidean algorithm.
 fn floor_sum(mut n: u128, mut m: u128, mut a: u128, mut b: u128) -> u128 {
     let mut sum = 0;
     loop {
@@ -311,7 +316,7 @@ mod tests {
     use base::Rng;
 
     #[test]
-    fn floor_sums_are_those_counted() {
+    fn floor_sums_equal_direct_sums() {
         for (n, m, a, b) in [(0, 3, 2, 1), (1, 1, 0, 0), (10, 7, 3, 5), (100, 13, 29, 1000), (57, 1460, 1460, 1459)] {
             let counted: u128 = (0..n).map(|i| (a * i + b) / m).sum();
             assert_eq!(floor_sum(n, m, a, b), counted, "{n} {m} {a} {b}");
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_table_says_where_it_is_from() {
+    fn every_shipped_table_names_its_source() {
         assert_eq!(SHIPPED.len(), 26);
         for s in SHIPPED {
             assert_eq!(s.header("name"), s.name);
@@ -420,7 +425,7 @@ mod tests {
         assert!(parse("t", "1 0\n2 1\n", Format::Own).unwrap_err().contains("size_bytes,cum_prob"));
         assert!(parse("t", "x\n1 0\n2 1\n", Format::Homa).unwrap_err().contains("mean"));
         let mean = parse("t", "# mean_bytes: 3\nsize_bytes,cum_prob\n1,0\n3,1\n", Format::Own).unwrap_err();
-        assert!(mean.contains("given as 3") && mean.contains("2.00"), "{mean}");
+        assert!(mean.contains("given as 3") && mean.contains("is 2.00"), "{mean}");
         let quantum = parse("t", "# quantum_bytes: 0\nsize_bytes,cum_prob\n1,0\n3,1\n", Format::Own).unwrap_err();
         assert!(quantum.contains("quantum_bytes"), "{quantum}");
     }

@@ -1,13 +1,18 @@
-//! Flows of a program in Chakra's execution traces: one file for each rank, whose nodes compute, send, receive or take part in collectives.
+//! Flows of a program in Chakra's execution traces: one file for each rank, whose nodes compute,
+//! send, receive or take part in collectives.
 //!
-//! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that its control and data dependencies name have ended.
-//! Nodes of computation, memory, metadata and storage take their duration. Collectives become messages (`collective.rs`), which share a group: the k-th
-//! collective that a rank runs in a process group (`pg_name`; without one, all ranks) is the k-th of all its members, who are the ranks whose files name the group.
+//! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that
+//! its control and data dependencies name have ended. Nodes of computation, memory, metadata and
+//! storage take their duration. Collectives become messages (`collective.rs`); the messages of a
+//! collective are a group. The members of a process group (`pg_name`; without it, all ranks) are
+//! the ranks whose files name the group. The k-th collectives of all members of a process group are
+//! one collective.
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; sizes of collectives as in ASTRA-sim, system/collective/Ring.cc.
 //!
-//! Model: nodes of a rank overlap where no dependency forbids it, where ASTRA-sim lets a rank compute one node at a time. Sending takes no time of a processor
-//! (`program.rs` has all rules). A send ends when its message has arrived.
+//! Model: nodes of a rank overlap unless a dependency orders them, whereas in ASTRA-sim a rank
+//! computes one node at a time. Sending takes no processor time (`program.rs` has all rules). A
+//! send ends when its message has arrived.
 
 mod collective;
 mod trace;
@@ -23,9 +28,9 @@ use collective::{Collective, Kind};
 use std::collections::BTreeMap;
 use trace::{Node, NodeType};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "messages and collectives of Chakra's execution traces, with what each waits for",
+    summary: "messages and collectives of Chakra's execution traces, with their dependencies",
     source: "mlcommons/chakra, schema/protobuf/et_def.proto",
     ..Meta::PLAIN
 };
@@ -34,34 +39,35 @@ base::params! {
     /// Parameters of a program.
     pub struct Params {
         ..ranks: Ranks {}
-        /// What the names of the files begin with: `trace` for `trace.0.et`, `trace.1.et`; relative to the scenario.
+        /// Prefix of the names of the files: `trace` for `trace.0.et`, `trace.1.et`; relative to
+        /// the scenario.
         path: String = "", "";
-        /// How all-reduce, all-gather and reduce-scatter become messages.
+        /// Algorithm of all-reduce, all-gather and reduce-scatter.
         algorithm: Algorithm = "ring", "ASTRA-sim: the default of its systems";
     }
 }
 
 base::choice! {
-    /// How collectives become messages.
+    /// The algorithm that turns collectives into messages.
     pub enum Algorithm {
-        /// Each rank sends to the next one, step by step.
+        /// Each rank sends to the next rank, step by step.
         Ring = "ring",
-        /// Each rank sends to all others at once.
+        /// Each rank sends to all other ranks at the same time.
         Direct = "direct",
-        /// All-reduce goes up and down a binomial tree; the others are as in a ring.
+        /// All-reduce goes up and down a binomial tree; all-gather and reduce-scatter use a ring.
         Tree = "tree",
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     listed::check::<Format>(params, env)
 }
 
-/// The workload.
+/// Flows of Chakra's execution traces.
 pub type Chakra = Listed<Format>;
 
-/// How a program stands in the files.
+/// The file format.
 pub struct Format;
 
 fn name(params: &Params, rank: usize) -> String {
@@ -81,7 +87,12 @@ impl listed::Format for Format {
     fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
         let names = Self::files(params, files);
         if names.len() > hosts.count() as usize && params.ranks.placement == "linear" {
-            return Err(format!("`{}`: there are {} ranks, and {} hosts", params.path, names.len(), hosts.count()));
+            return Err(format!(
+                "`{}`: the trace has {} ranks, but the network has {} hosts",
+                params.path,
+                names.len(),
+                hosts.count()
+            ));
         }
         let read = |name: &String| trace::nodes(name, &files.bytes(name)?);
         let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
@@ -90,7 +101,7 @@ impl listed::Format for Format {
     }
 }
 
-/// Traces that become a program.
+/// Turns traces into a program.
 struct Reader<'a> {
     names: &'a [String],
     nodes: &'a [Vec<Node>],
@@ -111,13 +122,14 @@ impl<'a> Reader<'a> {
 
     fn program(&self) -> Result<Program, String> {
         let mut program = Program::new(self.nodes.len());
-        // By rank and node: the operations with which the node begins and ends, of a collective two that do nothing.
+        // By rank and node: the first and the last operation of the node. For a collective, both do
+        // nothing.
         let mut begun: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         let mut ended: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
         for (rank, node) in self.all() {
             if begun.contains_key(&(rank, node.id)) {
-                return Err(self.wrong(rank, node, "is there twice"));
+                return Err(self.wrong(rank, node, "is in the file twice"));
             }
             if node.kind() == NodeType::Collective {
                 groups.entry(node.text("pg_name").unwrap_or("")).or_default().entry(rank).or_default().push(node);
@@ -136,7 +148,8 @@ impl<'a> Reader<'a> {
                     let own = (self.kind(other.0, other.1)?, self.bytes(other.0, other.1)?);
                     if own != (collective.kind, collective.bytes) {
                         let name = &self.names[rank as usize];
-                        return Err(self.wrong(other.0, other.1, format!("is not the collective of node {} of {name}", node.id)));
+                        let why = format!("differs in type or size from node {} of {name}, which is the same collective", node.id);
+                        return Err(self.wrong(other.0, other.1, why));
                     }
                 }
                 let places: Vec<(u32, u32, u64)> =
@@ -151,7 +164,7 @@ impl<'a> Reader<'a> {
         for (rank, node) in self.all() {
             for other in node.ctrl_deps.iter().chain(&node.data_deps) {
                 let Some(end) = ended.get(&(rank, *other)) else {
-                    return Err(self.wrong(rank, node, format!("depends on node {other}, which is not there")));
+                    return Err(self.wrong(rank, node, format!("depends on node {other}, which does not exist")));
                 };
                 program.after_end(rank, begun[&(rank, node.id)], *end);
             }
@@ -159,13 +172,13 @@ impl<'a> Reader<'a> {
         Ok(program)
     }
 
-    /// What a node does by itself.
+    /// Returns the action of a node; a collective does nothing here.
     fn act(&self, rank: u32, node: &Node) -> Result<Act, String> {
         let other = |key: &str| {
             let found = u32::try_from(self.number(rank, node, key)?).ok().filter(|other| (*other as usize) < self.nodes.len());
-            found.ok_or_else(|| self.wrong(rank, node, format!("its `{key}` is no rank: there are {}", self.nodes.len())))
+            found.ok_or_else(|| self.wrong(rank, node, format!("its `{key}` is not a rank: the trace has {}", self.nodes.len())))
         };
-        // Tags of collectives come behind those of files.
+        // Larger tags are reserved for collectives.
         let tag = || match node.number("comm_tag").unwrap_or(0) {
             tag if tag <= u32::MAX.into() => Ok(tag),
             tag => Err(self.wrong(rank, node, format!("its `comm_tag` is {tag}, more than {}", u32::MAX))),
@@ -199,25 +212,26 @@ impl<'a> Reader<'a> {
     }
     fn kind(&self, rank: u32, node: &Node) -> Result<Kind, String> {
         let number = self.number(rank, node, "comm_type")?;
-        Kind::of(number).ok_or_else(|| self.wrong(rank, node, format!("its `comm_type` is {number}, which is no collective")))
+        Kind::of(number).ok_or_else(|| self.wrong(rank, node, format!("its `comm_type` is {number}, which is not a collective")))
     }
 
-    /// The collectives of a group: for each its members with their nodes, in the order of ranks.
+    /// Returns the collectives of a group: for each, the members with their nodes, in the order of
+    /// ranks.
     fn members(&self, group: &Group<'a>) -> Result<Vec<Vec<(u32, &'a Node)>>, String> {
         let most = group.values().map(Vec::len).max().unwrap_or(0);
         if let Some((rank, nodes)) = group.iter().find(|(_, nodes)| nodes.len() < most) {
-            let why = format!("is the last of {} collectives of its process group, where other ranks have {most}", nodes.len());
+            let why = format!("is the last of {} collectives of its process group, but other ranks have {most}", nodes.len());
             return Err(nodes.last().map_or(why.clone(), |node| self.wrong(*rank, node, why)));
         }
         Ok((0..most).map(|k| group.iter().map(|(rank, nodes)| (*rank, nodes[k])).collect()).collect())
     }
 
-    /// The place among the members of the rank that a collective goes out from, or comes together at.
+    /// Returns the index among the members of the root of a collective.
     fn root(&self, members: &[(u32, &Node)]) -> Result<usize, String> {
         let (rank, node) = members[0];
         let Some(root) = node.number("root_rank").or_else(|| node.number("root")) else { return Ok(0) };
         let place = members.iter().position(|(rank, _)| u64::from(*rank) == root);
-        place.ok_or_else(|| self.wrong(rank, node, format!("its root {root} takes no part")))
+        place.ok_or_else(|| self.wrong(rank, node, format!("its root {root} is not a member of the process group")))
     }
 }
 
@@ -228,7 +242,7 @@ mod tests {
     use crate::files::tokens::testing::damaged;
     use trace::testing::{file, node};
 
-    /// The flows of these traces on one tree of nine hosts.
+    /// Returns the flows of these traces on a tree of nine hosts.
     fn attempt(traces: &[Vec<u8>], more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
         let dir = tempfile::tempdir().unwrap();
         for (rank, bytes) in traces.iter().enumerate() {
@@ -271,18 +285,19 @@ mod tests {
     }
 
     #[test]
-    fn an_all_reduce_in_a_ring_goes_round_twice() {
+    fn an_all_reduce_in_a_ring_goes_around_twice() {
         let flows = attempt(&collective(4, 0, 4000), &[]).unwrap();
         let (last, ring) = flows.split_last().unwrap();
         assert_eq!(ring.len(), 4 * 6);
         for flow in ring {
             assert_eq!((flow.size_bytes, flow.dst.0, flow.group), (1000, (flow.src.0 + 1) % 4, Some(0)));
             let on: Vec<&Drawn> = on(flow).into_iter().map(|on| &flows[on as usize]).collect();
-            assert!(on.len() <= 1 && on.iter().all(|on| on.dst == flow.src), "a step follows what has come");
+            assert!(on.len() <= 1 && on.iter().all(|on| on.dst == flow.src), "a step waits for the message received before");
         }
         assert_eq!(ring.iter().filter(|flow| flow.after.is_none()).count(), 4);
         assert_eq!((last.size_bytes, last.group), (9, None));
-        // All that rank 0 has sent and received, but for what others of it have waited for.
+        // All flows that rank 0 has sent and received, except those that other flows of rank 0 have
+        // waited for.
         let waits = on(last);
         assert!(!waits.is_empty() && waits.iter().all(|on| [flows[*on as usize].src.0, flows[*on as usize].dst.0].contains(&0)));
     }
@@ -309,11 +324,11 @@ mod tests {
             let last = flows.iter().find(|flow| flow.size_bytes == 9).unwrap();
             assert!(last.after.is_some(), "{kind} {algorithm}: rank 0 takes part");
         }
-        // Each hears of the root, over at most three messages.
+        // Each rank is reached from the root through at most three messages.
         let flows = attempt(&collective(8, 5, 64), &[]).unwrap();
-        let mut heard: Vec<u32> = flows.iter().filter(|flow| flow.size_bytes == 64).map(|flow| flow.dst.0).collect();
-        heard.sort_unstable();
-        assert_eq!(heard, [1, 2, 3, 4, 5, 6, 7]);
+        let mut reached: Vec<u32> = flows.iter().filter(|flow| flow.size_bytes == 64).map(|flow| flow.dst.0).collect();
+        reached.sort_unstable();
+        assert_eq!(reached, [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
@@ -328,27 +343,27 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_places() {
         let send = || node(3, 5, &[]).with("comm_size", 1).with("comm_dst", 1);
-        let alone = |node: trace::Node| vec![file(&[node])];
+        let single = |node: trace::Node| vec![file(&[node])];
         let whole = |bytes| file(&[node(1, 7, &[]).with("comm_type", 0).with("comm_size", bytes)]);
         let cases = [
             (vec![], "cannot read the file `t.0.et`: there is no such file"),
-            (vec![vec![1, 2, 3]], "t.0.et: byte 0: this is no head of a trace"),
-            (vec![[file(&[]), vec![9, 200]].concat()], "this is no node of a trace"),
-            (alone(node(3, 4, &[])), "`t` has no flows"),
-            (vec![file(&[send()]); 10], "`t`: there are 10 ranks, and 9 hosts"),
-            (alone(node(3, 4, &[7])), "t.0.et: node 3: depends on node 7, which is not there"),
-            (vec![file(&[node(3, 4, &[]), node(3, 4, &[])])], "t.0.et: node 3: is there twice"),
-            (alone(send()), "t.0.et: node 3: its `comm_dst` is no rank: there are 1"),
-            (alone(node(3, 5, &[]).with("comm_dst", 0)), "t.0.et: node 3: has no attribute `comm_size`"),
-            (alone(send().with("comm_dst", 0).with("comm_tag", 1 << 40)), "its `comm_dst` is no rank"),
+            (vec![vec![1, 2, 3]], "t.0.et: byte 0: this is not the header of a trace"),
+            (vec![[file(&[]), vec![9, 200]].concat()], "this is not a node of a trace"),
+            (single(node(3, 4, &[])), "`t` has no flows"),
+            (vec![file(&[send()]); 10], "`t`: the trace has 10 ranks, but the network has 9 hosts"),
+            (single(node(3, 4, &[7])), "t.0.et: node 3: depends on node 7, which does not exist"),
+            (vec![file(&[node(3, 4, &[]), node(3, 4, &[])])], "t.0.et: node 3: is in the file twice"),
+            (single(send()), "t.0.et: node 3: its `comm_dst` is not a rank: the trace has 1"),
+            (single(node(3, 5, &[]).with("comm_dst", 0)), "t.0.et: node 3: has no attribute `comm_size`"),
+            (single(send().with("comm_dst", 0).with("comm_tag", 1 << 40)), "its `comm_dst` is not a rank"),
             (
                 vec![file(&[node(4, 6, &[]).with("comm_src", 1)]), file(&[])],
-                "t: rank 0, node 4: rank 1 sends no message with tag 0",
+                "t: rank 0, node 4: no message with tag 0 from rank 1 is left",
             ),
             (vec![file(&[node(1, 4, &[2]), node(2, 4, &[1])])], "t: rank 0, node 1: waits for itself"),
-            (alone(node(3, 7, &[]).with("comm_type", 10)), "its `comm_type` is 10, which is no collective"),
-            (vec![whole(5), whole(6)], "t.1.et: node 1: is not the collective of node 1 of t.0.et"),
-            (alone(node(3, 4, &[]).takes(u64::MAX)), "t.0.et: node 3: takes longer than"),
+            (single(node(3, 7, &[]).with("comm_type", 10)), "its `comm_type` is 10, which is not a collective"),
+            (vec![whole(5), whole(6)], "t.1.et: node 1: differs in type or size from node 1 of t.0.et"),
+            (single(node(3, 4, &[]).takes(u64::MAX)), "t.0.et: node 3: takes longer than"),
         ];
         for (traces, why) in cases {
             let message = attempt(&traces, &[]).unwrap_err();
@@ -357,7 +372,7 @@ mod tests {
         let two = file(&[node(1, 7, &[]), node(2, 7, &[])].map(|node| node.with("comm_type", 9)));
         let message = attempt(&[two, file(&[node(1, 7, &[]).with("comm_type", 9)])], &[]).unwrap_err();
         assert!(
-            message.contains("t.1.et: node 1: is the last of 1 collectives of its process group, where other ranks have 2"),
+            message.contains("t.1.et: node 1: is the last of 1 collectives of its process group, but other ranks have 2"),
             "{message}"
         );
     }

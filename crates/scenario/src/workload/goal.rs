@@ -1,24 +1,28 @@
-//! Flows of a program in GOAL, the schedules of LogGOPSim: what each rank sends, receives and computes, and what comes after what.
+//! Flows of a program in GOAL, the schedules of LogGOPSim: the sends, receives and computations of
+//! each rank, and their order.
 //!
 //! ```text
 //! num_ranks 2
 //! rank 0 {
 //!   l1: calc 100                    computes for 100 units of time
-//!   l2: send 4096b to 1 tag 7       a label and `tag` may be left out, as `cpu` and `nic`
-//!   l2 requires l1                  starts after the other has ended; `irequires`: after it has started
+//!   l2: send 4096b to 1 tag 7       the label, `tag`, `cpu` and `nic` are optional
+//!   l2 requires l1                  l2 starts after l1 has ended; `irequires`: after l1 has started
 //! }
 //! rank 1 {
-//!   recv 4096b from 0 tag 7         a tag of -1 takes any
+//!   recv 4096b from 0 tag 7         tag -1 receives any tag
 //! }
 //! ```
-//! `//` and `/* */` hold comments. The binary form is not read. All messages are one group: its completion time is that of the program.
+//! `//` and `/* */` mark comments. The binary form is not supported. All messages are one group,
+//! whose completion time is the completion time of the program.
 //!
 //! Source: spcl/LogGOPSim, `txt2bin.re` and `LogGOPSim.cpp`; Hoefler, Schneider and Lumsdaine, HPDC 2010.
 //!
-//! Model: computations of a rank overlap where nothing forbids it, and sending takes no time of a processor (`program.rs` has all rules): `cpu` and `nic` have no effect.
+//! Model: computations of a rank overlap unless a dependency orders them, and sending takes no
+//! processor time (`program.rs` has all rules): `cpu` and `nic` have no effect.
 //!
-//! Assumed: an eager send ends at once, another one when its message has arrived (there: when the receive has it). A receive from any source (-1) is
-//! refused, since only a run can say whose message it takes.
+//! Assumed: an eager send ends at once, any other send when its message has arrived (in LogGOPSim:
+//! when the receive has the message). A receive from any source (-1) is refused, because its sender
+//! would only be known during the run.
 
 use super::listed::{self, Hosts, Listed};
 use super::program::{Act, Message, Program, Ranks};
@@ -30,9 +34,9 @@ use base::registry::Meta;
 use base::{Bytes, Dur};
 use std::collections::BTreeMap;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "messages of a program in GOAL, with what each waits for",
+    summary: "messages of a program in GOAL, with their dependencies",
     source: "spcl/LogGOPSim; Hoefler et al., HPDC 2010",
     ..Meta::PLAIN
 };
@@ -41,32 +45,33 @@ base::params! {
     /// Parameters of a program.
     pub struct Params {
         ..ranks: Ranks {}
-        /// The file; relative to the scenario.
+        /// Path of the file; relative to the scenario.
         path: String = "", "";
-        /// What a unit of `calc` takes.
+        /// Unit of the times of `calc`.
         calc_unit: Dur = "1ns" in Dur(1)..=Dur::from_secs(1), "LogGOPSim: nanoseconds";
-        /// Sends of at most so many bytes end at once.
+        /// Maximum size of an eager send, which ends at once.
         eager: Bytes = "65535B", "LogGOPSim: the default of -S";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     listed::check::<Format>(params, env)
 }
 
-/// The workload.
+/// Flows of a program in GOAL.
 pub type Goal = Listed<Format>;
 
-/// How a program stands in the file.
+/// The file format.
 pub struct Format;
 
-/// More ranks than any program has.
+/// Maximum number of ranks: more than any program has.
 const MOST_RANKS: u64 = 1 << 20;
 
 impl listed::Format for Format {
     type Params = Params;
-    const HINT: &'static str = "the file begins with `num_ranks 16`; then comes `rank 0 {` with lines like `l1: send 4096b to 1 tag 7` and `l2 requires l1`";
+    const HINT: &'static str =
+        "the file begins with `num_ranks 16`; `rank 0 {` follows, with lines like `l1: send 4096b to 1 tag 7` and `l2 requires l1`";
     fn path(params: &Params) -> &str {
         &params.path
     }
@@ -83,7 +88,7 @@ struct Reader<'a> {
     /// For messages.
     tokens: Tokens<'a>,
     words: Vec<Word<'a>>,
-    /// The place of the next word.
+    /// Index of the next word.
     next: usize,
 }
 
@@ -93,7 +98,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { params, words: words(&tokens, text)?, next: 0, tokens })
     }
 
-    /// The next word.
+    /// Returns the next word without consuming it.
     fn peek(&self) -> Option<Word<'a>> {
         self.words.get(self.next).copied()
     }
@@ -104,12 +109,12 @@ impl<'a> Reader<'a> {
     }
     fn expect(&mut self, wanted: &str) -> Result<(), String> {
         let word = self.need(&format!("`{wanted}`"))?;
-        if word.text == wanted { Ok(()) } else { Err(self.tokens.wrong(&word, format!("stands where `{wanted}` is wanted"))) }
+        if word.text == wanted { Ok(()) } else { Err(self.tokens.wrong(&word, format!("is found, but `{wanted}` is expected"))) }
     }
     fn number(&mut self, what: &str, most: u64) -> Result<u64, String> {
         let word = self.need(what)?;
         let found = word.text.parse().ok().filter(|number| *number <= most);
-        found.ok_or_else(|| self.tokens.wrong(&word, format!("is not {what}: a whole number up to {most} is wanted")))
+        found.ok_or_else(|| self.tokens.wrong(&word, format!("is not {what}: must be a whole number up to {most}")))
     }
     fn rank(&mut self, ranks: u32) -> Result<u32, String> {
         let most = u64::from(ranks) - 1;
@@ -121,7 +126,7 @@ impl<'a> Reader<'a> {
         let at = self.peek();
         let ranks = self.number("the number of ranks", MOST_RANKS)? as usize;
         if let (0, Some(at)) = (ranks, at) {
-            return Err(self.tokens.wrong(&at, "is no number of ranks: there is at least one"));
+            return Err(self.tokens.wrong(&at, "is not a number of ranks: must be at least 1"));
         }
         let mut program = Program::new(ranks);
         let mut seen = vec![false; ranks];
@@ -138,7 +143,7 @@ impl<'a> Reader<'a> {
         Ok(program)
     }
 
-    /// The operations of a rank, up to its closing brace.
+    /// Reads the operations of a rank, up to its closing brace.
     fn operations(&mut self, rank: u32, program: &mut Program) -> Result<(), String> {
         let mut labels: BTreeMap<&str, u32> = BTreeMap::new();
         let mut order = Vec::new();
@@ -148,33 +153,36 @@ impl<'a> Reader<'a> {
                 "}" => break,
                 "send" | "recv" | "calc" => drop(self.operation(&word, rank, program)?),
                 _ if !word.text.starts_with(|first: char| first.is_ascii_alphabetic()) => {
-                    return Err(self.tokens.wrong(&word, "begins no operation: `send`, `recv`, `calc` or a label is wanted"));
+                    return Err(self.tokens.wrong(&word, "is not an operation: expected `send`, `recv`, `calc` or a label"));
                 }
-                label => match self.need("what a label is for")? {
+                label => match self.need("the word after a label")? {
                     Word { text: ":", .. } => {
                         let act = self.need("an operation")?;
                         let op = self.operation(&act, rank, program)?;
                         if labels.insert(label, op).is_some() {
-                            return Err(self.tokens.wrong(&word, "is the label of two operations of this rank"));
+                            return Err(self.tokens.wrong(&word, "is already the label of another operation of this rank"));
                         }
                     }
                     Word { text: how @ ("requires" | "irequires"), .. } => {
                         order.push((word, how == "irequires", self.need("the label of another operation")?));
                     }
-                    other => return Err(self.tokens.wrong(&other, "follows a label: `:`, `requires` or `irequires` is wanted")),
+                    other => {
+                        return Err(self.tokens.wrong(&other, "follows a label, but `:`, `requires` or `irequires` is expected"));
+                    }
                 },
             }
         }
         for (op, started, other) in order {
-            let of =
-                |word: &Word<'_>| labels.get(word.text).copied().ok_or_else(|| self.tokens.wrong(word, "is no label of this rank"));
+            let of = |word: &Word<'_>| {
+                labels.get(word.text).copied().ok_or_else(|| self.tokens.wrong(word, "is not a label of this rank"))
+            };
             let (op, other) = (of(&op)?, of(&other)?);
             if started { program.after_start(rank, op, other) } else { program.after_end(rank, op, other) }
         }
         Ok(())
     }
 
-    /// An operation whose first word has been read.
+    /// Reads an operation whose first word has been read.
     fn operation(&mut self, word: &Word<'a>, rank: u32, program: &mut Program) -> Result<u32, String> {
         let act = match word.text {
             "calc" => {
@@ -201,14 +209,14 @@ impl<'a> Reader<'a> {
                 if let Some(any) = any {
                     return Err(self
                         .tokens
-                        .wrong(&any, "is any source, which is not read: only a run can say whose message it is"));
+                        .wrong(&any, "means any source, which is not supported: the sender would only be known during the run"));
                 }
                 let from = self.rank(program.ranks())?;
                 let any = self.any_tag();
                 let tag = self.options(word.line)?;
                 Act::Receive { from, tag: if any { None } else { Some(tag.unwrap_or(0)) } }
             }
-            _ => return Err(self.tokens.wrong(word, "is no operation: one of `send`, `recv`, `calc`")),
+            _ => return Err(self.tokens.wrong(word, "is not an operation: expected `send`, `recv` or `calc`")),
         };
         self.options(word.line)?;
         Ok(self.put(word, rank, program, act))
@@ -218,7 +226,7 @@ impl<'a> Reader<'a> {
         program.add(rank, act, Vec::new(), word.line as u64)
     }
 
-    /// The size of a message, and the word behind it.
+    /// Reads the size of a message, and the word after it.
     fn bytes(&mut self, next: &str) -> Result<u64, String> {
         let bytes = self.number("a number of bytes", super::cdf::MAX_SIZE_BYTES)?;
         self.expect("b")?;
@@ -226,14 +234,14 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Whether the words `tag -1` follow.
+    /// Consumes the words `tag -1` if they follow. Returns whether they did.
     fn any_tag(&mut self) -> bool {
         let any = matches!(self.words[self.next..], [Word { text: "tag", .. }, Word { text: "-1", .. }, ..]);
         self.next += if any { 2 } else { 0 };
         any
     }
 
-    /// What may stand behind an operation, in its line. Returns the tag.
+    /// Reads the options that follow an operation in its line. Returns the tag.
     fn options(&mut self, line: usize) -> Result<Option<u64>, String> {
         let mut tag = None;
         while let Some(word) = self.peek().filter(|word| word.line == line && matches!(word.text, "tag" | "cpu" | "nic")) {
@@ -247,7 +255,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The words of a text: names, whole numbers, braces and colons, without comments.
+/// Returns the words of a text: names, whole numbers, braces and colons, without comments.
 fn words<'a>(tokens: &Tokens<'_>, text: &'a str) -> Result<Vec<Word<'a>>, String> {
     let mut found = Vec::new();
     let mut in_comment: Option<Word<'a>> = None;
@@ -318,14 +326,14 @@ mod tests {
         let after = |flow: &Drawn| flow.after.clone().unwrap();
         let one = |delay, not_before| (vec![delay], Time(not_before));
         let of = |after: After| (after.flows.iter().map(|on| on.1).collect::<Vec<Dur>>(), after.not_before);
-        // The calculation of rank 0 ends after 100 ns at the earliest, and so may the receive.
+        // The calculation of rank 0 ends after 100 ns at the earliest, and the receive not before.
         assert_eq!(of(after(large)), one(Dur::ZERO, 100_000));
         assert_eq!(of(after(none)), one(Dur::from_us(2), 0));
         assert_eq!(after(last).flows.len(), 2, "of rank 1 and of rank 0");
     }
 
     #[test]
-    fn an_eager_send_ends_at_once_and_another_one_with_its_message() {
+    fn an_eager_send_ends_at_once_and_other_sends_with_their_message() {
         let text = "num_ranks 2\nrank 0 {\na: send 1000b to 1\nb: send 1b to 1\nb requires a\n}\n";
         let waits = |more: &[(&'static str, &str)]| attempt(text, more).unwrap()[1].after.clone();
         assert_eq!(waits(&[]), None);
@@ -335,7 +343,8 @@ mod tests {
         assert_eq!(attempt(calc, &[("calc_unit", "1us")]).unwrap()[0].start, Time(3_000_000));
     }
 
-    /// The words that are left were once copied at each receive: this would take minutes.
+    /// If each receive copied all remaining words, as an earlier version did, this test would take
+    /// minutes.
     #[test]
     fn a_long_list_of_operations_is_read_word_by_word() {
         let ops = |op: &str| format!("{op} tag -1\n").repeat(40_000);
@@ -351,13 +360,14 @@ mod tests {
     fn ranks_are_placed() {
         let flows = attempt(SAMPLE, &[("placement", "h8, h2 h0")]).unwrap();
         assert!(ends(&flows).contains(&(8, 2, 5000)));
-        // Both on one host: what stays there is no flow, and is over at once.
+        // Both ranks on one host: a message within a host is not a flow and takes no time.
         let flows = attempt(SAMPLE, &[("placement", "h4 h4 h0")]).unwrap();
         let none = flows.iter().find(|flow| flow.dst.0 == 0 && flow.size_bytes == 1).unwrap();
         assert_eq!((none.start, &none.after), (Time(2_100_000), &None));
     }
 
-    /// The example of LogGOPSim with fewer ranks: in round k each rank hears from that 2^k before, and then tells the one 2^(k+1) behind.
+    /// The example of LogGOPSim with fewer ranks: in round k each rank receives from the rank 2^k
+    /// before it, and then sends to the rank 2^(k+1) after it.
     #[test]
     fn a_dissemination_has_a_flow_each_round() {
         let rank = |rank: i32| {
@@ -379,9 +389,9 @@ mod tests {
         for flow in &flows {
             let step = (flow.dst.0 + 8 - flow.src.0) % 8;
             let on: Vec<&Drawn> = flow.after.iter().flat_map(|after| &after.flows).map(|on| &flows[on.0 as usize]).collect();
-            let heard: Vec<(u32, u32)> = on.iter().map(|on| (on.src.0, on.dst.0)).collect();
+            let awaited: Vec<(u32, u32)> = on.iter().map(|on| (on.src.0, on.dst.0)).collect();
             let before = if step == 1 { Vec::new() } else { vec![((flow.src.0 + 8 - step / 2) % 8, flow.src.0)] };
-            assert_eq!(heard, before, "{} -> {}", flow.src, flow.dst);
+            assert_eq!(awaited, before, "{} -> {}", flow.src, flow.dst);
         }
     }
 
@@ -389,22 +399,22 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "flows.txt: the file ends before `num_ranks`"),
-            ("ranks 3", "flows.txt:1:1: `ranks` stands where `num_ranks` is wanted"),
-            ("num_ranks 0", "flows.txt:1:11: `0` is no number of ranks"),
-            ("num_ranks 10\nrank 0 {\nsend 1b to 9\n}", "flows.txt: there are 10 ranks, and hosts for 9"),
+            ("ranks 3", "flows.txt:1:1: `ranks` is found, but `num_ranks` is expected"),
+            ("num_ranks 0", "flows.txt:1:11: `0` is not a number of ranks"),
+            ("num_ranks 10\nrank 0 {\nsend 1b to 9\n}", "flows.txt: the program has 10 ranks, but `placement` has hosts for 9"),
             ("num_ranks 2", "has no flows"),
-            ("num_ranks 2\nrank 2 {", "flows.txt:2:6: `2` is not a rank: a whole number up to 1"),
+            ("num_ranks 2\nrank 2 {", "flows.txt:2:6: `2` is not a rank: must be a whole number up to 1"),
             ("num_ranks 2\nrank 1 {\n}\nrank 1 {\n}", "flows.txt:4:6: `1` is the second list of this rank"),
             ("num_ranks 2\nrank 0 {\nsend 1b to 1", "the file ends before the end of a rank"),
-            ("num_ranks 2\nrank 0 {\nsend 1 to 1", "flows.txt:3:8: `to` stands where `b` is wanted"),
-            ("num_ranks 2\nrank 0 {\nl: sent 1b to 1", "flows.txt:3:4: `sent` is no operation"),
-            ("num_ranks 2\nrank 0 {\n7: send", "flows.txt:3:1: `7` begins no operation"),
-            ("num_ranks 2\nrank 0 {\nl requires k\n}", "flows.txt:3:1: `l` is no label of this rank"),
-            ("num_ranks 2\nrank 0 {\nl: calc 1\nl: calc 1\n}", "flows.txt:4:1: `l` is the label of two"),
-            ("num_ranks 2\nrank 0 {\nrecv 1b from -1\n}", "flows.txt:3:14: `-1` is any source"),
+            ("num_ranks 2\nrank 0 {\nsend 1 to 1", "flows.txt:3:8: `to` is found, but `b` is expected"),
+            ("num_ranks 2\nrank 0 {\nl: sent 1b to 1", "flows.txt:3:4: `sent` is not an operation"),
+            ("num_ranks 2\nrank 0 {\n7: send", "flows.txt:3:1: `7` is not an operation"),
+            ("num_ranks 2\nrank 0 {\nl requires k\n}", "flows.txt:3:1: `l` is not a label of this rank"),
+            ("num_ranks 2\nrank 0 {\nl: calc 1\nl: calc 1\n}", "flows.txt:4:1: `l` is already the label"),
+            ("num_ranks 2\nrank 0 {\nrecv 1b from -1\n}", "flows.txt:3:14: `-1` means any source"),
             (
                 "num_ranks 2\nrank 0 {\nrecv 1b from 1 tag 4\n}",
-                "flows.txt: rank 0, line 3: rank 1 sends no message with tag 4 that is left",
+                "flows.txt: rank 0, line 3: no message with tag 4 from rank 1 is left",
             ),
             ("num_ranks 2\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}", "rank 0, line 3: waits for itself"),
             ("num_ranks 2\nrank 0 {\na: calc 9999999999999999999\n}", "takes 9999999999999999999 units, more than"),
@@ -419,7 +429,7 @@ mod tests {
         let chain: String = (0..30).map(slow).collect();
         let text = format!("num_ranks 2\nrank 0 {{\nc0: calc 1\n{chain}s: send 1b to 1\ns requires c30\n}}\n");
         let message = attempt(&text, &[]).unwrap_err();
-        assert!(message.contains("rank 0, line 64: starts more than 1000000s after what it waits for"), "{message}");
+        assert!(message.contains("rank 0, line 64: starts more than 1000000s after the operations that it waits for"), "{message}");
         let message = attempt(SAMPLE, &[("placement", "h0 h77 h2")]).unwrap_err();
         assert!(message.contains("`placement`: `h77` is not a host"), "{message}");
     }

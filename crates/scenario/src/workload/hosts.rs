@@ -26,7 +26,7 @@ impl Param for HostName {
     }
 }
 
-/// Pairs of different hosts: `h0->h3, h1->h4`.
+/// Parses pairs of different hosts: `h0->h3, h1->h4`.
 pub fn pairs(net: &Net, text: &str) -> Result<Vec<(HostId, HostId)>, String> {
     let mut found = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -40,19 +40,20 @@ pub fn pairs(net: &Net, text: &str) -> Result<Vec<(HostId, HostId)>, String> {
     Ok(found)
 }
 
-/// The rack of a host: the switch that it is connected to, of several the one with the lowest id.
+/// Returns the rack of a host: the switch that it is connected to, or the switch with the lowest id
+/// if there are several.
 pub fn rack(net: &Net, host: HostId) -> NodeId {
     debug_assert!(net.node(net.hosts()[host.index()]).tier == HOST_TIER);
     net.nics(host).map(|nic| net.link(nic).to).min().unwrap_or(net.hosts()[host.index()])
 }
 
-/// Whether two hosts are in one rack.
+/// Returns whether two hosts are in the same rack.
 pub fn same_rack(net: &Net, a: HostId, b: HostId) -> bool {
     rack(net, a) == rack(net, b)
 }
 
-/// By host: its pod, named by one of its nodes. Pods are what remains connected without the switches of the top tier; the hosts of one switch
-/// are of one pod.
+/// Returns by host its pod, as the id of one of the nodes of the pod. Pods are the connected parts
+/// of the network without the switches of the top tier; all hosts of a switch are in the same pod.
 pub fn pods(net: &Net) -> Vec<NodeId> {
     let top = net.nodes().iter().map(|node| node.tier).max().unwrap_or_default();
     let mut pod: Vec<Option<NodeId>> = vec![None; net.nodes().len()];
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_hang_together_without_the_top_tier() {
+    fn pods_are_connected_without_the_top_tier() {
         let pods = |topology: &str, set: &[(&'static str, &str)]| {
             let found = pods(&build(topology, set));
             let mut known: Vec<NodeId> = Vec::new();

@@ -1,18 +1,20 @@
-//! Flows from a flow file of HPCC's simulator, which many programs on ns-3 read too.
+//! Flows from a flow file of HPCC's simulator, which many other programs based on ns-3 read too.
 //!
 //! ```text
 //! 2                                  number of flows
 //! 0 5 3 100 1500000 2.000010         source, destination, priority group, port, bytes, start in seconds
 //! ...
 //! ```
-//! Line breaks are free. Source and destination are names of hosts (in a topology of kind `hpcc` their numbers), or else numbers of hosts.
-//! Remarks may follow the last flow, as in that simulator's own files. What begins with a number or the name of a host is no remark, but one flow too many.
+//! Line breaks may be anywhere. Source and destination are names of hosts (in a topology of kind
+//! `hpcc` their numbers), or else numbers of hosts. Comments may follow the last flow, as in the
+//! files of that simulator. A comment must not begin with a number or the name of a host: such a
+//! text is an error, because it could be another flow.
 //!
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
 //!
-//! Model: priority groups and ports are read and have no effect; priorities are what a policy sets.
+//! Model: priority groups and ports are read and have no effect; a policy sets priorities.
 //!
-//! Assumed: flows need not be sorted by their start, as that simulator needs them.
+//! Assumed: flows need not be sorted by their start, although that simulator requires it.
 
 use super::Drawn;
 use super::Env;
@@ -24,7 +26,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "flows from a flow file of HPCC's simulator (ns-3)",
     source: "alibaba-edu/High-Precision-Congestion-Control, simulation/mix",
@@ -34,20 +36,20 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of flows from a file.
     pub struct Params {
-        /// The file; relative to the scenario.
+        /// Path of the file; relative to the scenario.
         path: String = "", "";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     listed::check::<Format>(params, env)
 }
 
-/// The workload.
+/// Flows from a flow file of HPCC's simulator.
 pub type Hpcc = Listed<Format>;
 
-/// How flows stand in the file.
+/// The file format.
 pub struct Format;
 
 impl listed::Format for Format {
@@ -71,7 +73,7 @@ impl listed::Format for Format {
             let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
             flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None });
         }
-        tokens.end_or_remarks("the last flow", |name| hosts.named(name).is_some())?;
+        tokens.end_or_comments("the last flow", |name| hosts.named(name).is_some())?;
         Ok(flows)
     }
 }
@@ -103,8 +105,8 @@ mod tests {
         let expected =
             [flow(0, 5, 1_500_000, 2_000_010_000_000), flow(7, 1, 1, 2_000_000_000_000), flow(1, 0, 64_000, 2_000_000_001_000)];
         assert_eq!(flows, expected);
-        assert_eq!(attempt(&format!("{SAMPLE}\n\nFirst line: # of flows\n")).unwrap(), expected, "remarks");
-        assert_eq!(attempt("1 h2 h3 3 100 9 0").unwrap()[0].dst, HostId(3), "names of hosts, and free line breaks");
+        assert_eq!(attempt(&format!("{SAMPLE}\n\nFirst line: # of flows\n")).unwrap(), expected, "comments");
+        assert_eq!(attempt("1 h2 h3 3 100 9 0").unwrap()[0].dst, HostId(3), "names of hosts, and line breaks anywhere");
     }
 
     #[test]
@@ -113,13 +115,13 @@ mod tests {
             ("0\n", "has no flows"),
             ("2\n0 1 3 100 9 2\n", "flows.txt: the file ends before the last of 2 flows"),
             ("1\n0 99 3 100 9 2\n", "flows.txt:2:3: `99` is not a host"),
-            ("1\n4 4 3 100 9 2\n", "flows.txt:2:3: `4` a flow from a host to itself"),
+            ("1\n4 4 3 100 9 2\n", "flows.txt:2:3: `4` is also the source: a flow from a host to itself"),
             ("1\n0 1 3 100 0 2\n", "`0` is not a size in bytes"),
             ("1\n0 1 3 100 9 2e9\n", "`2e9` is not a start in seconds"),
             ("1\n0 1 3 100 9 -1\n", "`-1` is not a start in seconds"),
             ("1\n0 1 3 100 9 2000000\n", "`2000000` is not a start in seconds: it is after"),
-            ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flows.txt:3:1: `0` stands after the last flow"),
-            ("1\n0 1 3 100 9 2\nh0 h1 3 100 9 2\n", "flows.txt:3:1: `h0` stands after the last flow"),
+            ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flows.txt:3:1: `0` follows the last flow"),
+            ("1\n0 1 3 100 9 2\nh0 h1 3 100 9 2\n", "flows.txt:3:1: `h0` follows the last flow"),
         ];
         for (text, why) in cases {
             let message = attempt(text).unwrap_err();

@@ -9,15 +9,18 @@
 //! 1->3 start 1000000 size 9000 prio 1            start in picoseconds; older files: microseconds
 //! trigger id 1 oneshot
 //! ```
-//! Numbers count the hosts of the network, or are their names. A flow with `trigger` starts when that trigger fires: `oneshot` when the flow that names it is
-//! done, `barrier` when as many as its `count` are.
+//! Hosts are given by number or by name. A flow with `trigger` starts when that trigger fires: a
+//! `oneshot` when the flow that names it is done, a `barrier` when `count` flows that name it are
+//! done.
 //!
 //! Source: Broadcom/csg-htsim and spcl/HTSIM, `connection_matrix.cpp`.
 //!
-//! Model: priorities are read and have no effect. A flow is done when its last byte has arrived, for `send_done_trigger` too.
+//! Model: priorities are read and have no effect. A flow is done when its last byte has arrived,
+//! also for `send_done_trigger`.
 //!
-//! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one flow fires it and one waits for it. `addon` is refused, since
-//! a flow has one size from the start, and so are failures: they are events of the scenario.
+//! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one
+//! flow fires it and one flow waits for it. `addon` is refused, because the size of a flow is fixed
+//! from the start. Failures are refused: they are events of the scenario.
 
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
@@ -29,12 +32,12 @@ use base::registry::Meta;
 use base::{Dur, Time};
 use std::collections::BTreeMap;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta =
     Meta { summary: "flows from a connection matrix of htsim", source: "Broadcom/csg-htsim, spcl/HTSIM", ..Meta::PLAIN };
 
 base::choice! {
-    /// What `start` counts.
+    /// The unit of `start`.
     pub enum StartUnit {
         /// Picoseconds.
         Ps = "ps",
@@ -46,28 +49,28 @@ base::choice! {
 base::params! {
     /// Parameters of flows from a file.
     pub struct Params {
-        /// The file; relative to the scenario.
+        /// Path of the file; relative to the scenario.
         path: String = "", "";
-        /// What `start` counts.
+        /// Unit of `start` in the file.
         start_unit: StartUnit = "ps", "current sources";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     listed::check::<Format>(params, env)
 }
 
-/// The workload.
+/// Flows from a connection matrix of htsim.
 pub type Htsim = Listed<Format>;
 
-/// How flows stand in the file.
+/// The file format.
 pub struct Format;
 
 /// A trigger.
 #[derive(Default)]
 struct Trigger {
-    /// Flows that must be done, as its line says; `None` without a line.
+    /// Number of flows that must be done, from the line of the trigger; `None` if it has no line.
     count: Option<usize>,
     shots: bool,
     fired_by: Vec<u32>,
@@ -88,19 +91,19 @@ impl listed::Format for Format {
         let read = lines(&mut tokens);
         let (mut flows, mut waits) = (Vec::new(), Vec::new());
         let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
-        let mut heads: BTreeMap<&str, (u64, Word<'_>)> = BTreeMap::new();
+        let mut counts: BTreeMap<&str, (u64, Word<'_>)> = BTreeMap::new();
         let mut listed = 0;
         for mut line in read {
             let Some(first) = line.words.next() else { continue };
             match first.text {
                 "Nodes" | "Connections" | "Triggers" | "Failures" => {
-                    heads.insert(first.text, (line.number(&tokens, first.text, 0, MOST)?, first));
+                    counts.insert(first.text, (line.number(&tokens, first.text, 0, MOST)?, first));
                 }
                 "trigger" => {
                     trigger(&tokens, &mut line, &mut triggers)?;
                     listed += 1;
                 }
-                "failure" => return Err(tokens.wrong(&first, "is not read: write an `[[event]]` in the scenario")),
+                "failure" => return Err(tokens.wrong(&first, "is not supported: write an `[[event]]` in the scenario")),
                 _ => {
                     let number = flows.len() as u32;
                     let (flow, on) = flow(&tokens, (first, line), params, hosts, (number, &mut triggers))?;
@@ -108,11 +111,11 @@ impl listed::Format for Format {
                     waits.push(on);
                 }
             }
-            // `number` needs one word, and nothing else of a head line means anything.
+            // Further words in the lines of counts are ignored.
         }
-        for (head, there) in [("Connections", flows.len() as u64), ("Triggers", listed), ("Failures", 0)] {
-            if let Some((count, word)) = heads.get(head).filter(|(count, _)| *count != there) {
-                return Err(tokens.wrong(word, format!("is {count}, and the file has {there}")));
+        for (key, found) in [("Connections", flows.len() as u64), ("Triggers", listed), ("Failures", 0)] {
+            if let Some((count, word)) = counts.get(key).filter(|(count, _)| *count != found) {
+                return Err(tokens.wrong(word, format!("is {count}, but the file has {found}")));
             }
         }
         for (flow, on) in flows.iter_mut().zip(waits) {
@@ -133,7 +136,7 @@ fn trigger(tokens: &Tokens<'_>, line: &mut Line<'_>, triggers: &mut BTreeMap<u64
             "count" => count = Some(line.number(tokens, "count", 1, MOST)? as usize),
             "oneshot" | "multishot" | "barrier" if kind.is_none() => kind = Some(key),
             "oneshot" | "multishot" | "barrier" => return Err(tokens.wrong(&key, "is a second kind of this trigger")),
-            _ => return Err(tokens.wrong(&key, "is no trigger: one of `oneshot`, `multishot`, `barrier`")),
+            _ => return Err(tokens.wrong(&key, "is not a trigger: write `oneshot`, `multishot` or `barrier`")),
         }
     }
     let (Some(id), Some(kind)) = (id, kind) else {
@@ -143,7 +146,7 @@ fn trigger(tokens: &Tokens<'_>, line: &mut Line<'_>, triggers: &mut BTreeMap<u64
         ("barrier", Some(count)) => count,
         ("barrier", None) => return Err(tokens.wrong(&kind, "needs a `count`")),
         (_, None) => 1,
-        (_, Some(_)) => return Err(tokens.wrong(&kind, "has a `count`, which a `barrier` has")),
+        (_, Some(_)) => return Err(tokens.wrong(&kind, "has a `count`, but only a `barrier` can have a `count`")),
     };
     let known = triggers.entry(id).or_default();
     if known.count.replace(count).is_some() {
@@ -153,7 +156,7 @@ fn trigger(tokens: &Tokens<'_>, line: &mut Line<'_>, triggers: &mut BTreeMap<u64
     Ok(())
 }
 
-/// A flow, and the trigger that it waits for.
+/// Reads a flow and the trigger that it waits for.
 fn flow<'a>(
     tokens: &Tokens<'_>,
     (ends, mut line): (Word<'a>, Line<'a>),
@@ -162,7 +165,7 @@ fn flow<'a>(
     (number, triggers): (u32, &mut BTreeMap<u64, Trigger>),
 ) -> Result<(Drawn, Option<(u64, Word<'a>)>), String> {
     let Some((src, dst)) = ends.text.split_once("->") else {
-        return Err(tokens.wrong(&ends, "is neither a flow, like `0->5`, nor a word that begins a line"));
+        return Err(tokens.wrong(&ends, "is neither a flow, like `0->5`, nor a keyword at the start of a line"));
     };
     let (src, dst) = hosts.pair(tokens, &Word { text: src, ..ends }, &Word { text: dst, ..ends })?;
     let (mut start, mut size, mut waits) = (None, None, None);
@@ -175,7 +178,7 @@ fn flow<'a>(
                 let word = line.value(tokens, "start")?;
                 let unit = if params.start_unit == StartUnit::Ps { "ps" } else { "us" };
                 let at = base::units::parse_dur(&format!("{}{unit}", word.text)).and_then(listed::start);
-                start = Some(at.map_err(|why| tokens.wrong(&word, format!("is no start: {why}")))?);
+                start = Some(at.map_err(|why| tokens.wrong(&word, format!("is not a start: {why}")))?);
             }
             "trigger" => {
                 let id = line.number(tokens, "trigger", 1, MOST)?;
@@ -186,30 +189,30 @@ fn flow<'a>(
                 let id = line.number(tokens, key.text, 1, MOST)?;
                 triggers.entry(id).or_default().fired_by.push(number);
             }
-            "addon" => return Err(tokens.wrong(&key, "is not read: flows have one size from the start")),
-            _ => return Err(tokens.wrong(&key, "is not known of a flow")),
+            "addon" => return Err(tokens.wrong(&key, "is not supported: the size of a flow is fixed from the start")),
+            _ => return Err(tokens.wrong(&key, "is not a key of a flow")),
         }
     }
     let Some(size_bytes) = size else { return Err(tokens.wrong(&ends, "has no `size`")) };
     let start = match (start, &waits) {
         (Some(start), None) => start,
         (None, Some(_)) => Time::ZERO,
-        _ => return Err(tokens.wrong(&ends, "needs `start` or `trigger`, and not both")),
+        _ => return Err(tokens.wrong(&ends, "needs either `start` or `trigger`")),
     };
     Ok((Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }, waits))
 }
 
-/// The flows that must be done before a trigger starts what waits for it.
+/// Returns the flows that must be done before a trigger starts the flows that wait for it.
 fn fires(tokens: &Tokens<'_>, at: &Word<'_>, id: u64, triggers: &BTreeMap<u64, Trigger>) -> Result<Vec<u32>, String> {
     let trigger = &triggers[&id];
     let wrong = |why: String| Err(tokens.wrong(at, why));
     let Some(count) = trigger.count else { return wrong(format!("{id} has no line of its own")) };
     if trigger.shots && (trigger.awaited_by, trigger.fired_by.len()) != (1, 1) {
-        return wrong(format!("{id} is `multishot`, which starts one flow each time: that is not read"));
+        return wrong(format!("{id} is `multishot`, which starts one flow each time: this is not supported"));
     }
-    let there = trigger.fired_by.len();
-    if there != count {
-        return wrong(format!("{id} is fired by {there} flows, and fires after {count}"));
+    let found = trigger.fired_by.len();
+    if found != count {
+        return wrong(format!("{id} fires after {count} flows, but {found} flows name it"));
     }
     Ok(trigger.fired_by.clone())
 }
@@ -244,25 +247,25 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "has no flows"),
-            ("Connections 2\n0->1 start 0 size 9\n", "flows.txt:1:1: `Connections` is 2, and the file has 1"),
+            ("Connections 2\n0->1 start 0 size 9\n", "flows.txt:1:1: `Connections` is 2, but the file has 1"),
             ("0->1 start 0\n", "flows.txt:1:1: `0->1` has no `size`"),
-            ("0->1 size 9\n", "needs `start` or `trigger`"),
-            ("0->1 size 9 start 0 trigger 1\n", "and not both"),
+            ("0->1 size 9\n", "needs either `start` or `trigger`"),
+            ("0->1 size 9 start 0 trigger 1\n", "needs either `start` or `trigger`"),
             ("0->1 size\n", "flows.txt:1:6: `size` ends the line before the value of `size`"),
-            ("0->1 start 0 size 9 color 3\n", "flows.txt:1:21: `color` is not known"),
+            ("0->1 start 0 size 9 color 3\n", "flows.txt:1:21: `color` is not a key of a flow"),
             ("0->99 start 0 size 9\n", "`99` is not a host"),
             ("0->0 start 0 size 9\n", "to itself"),
             ("flow 0 1\n", "`flow` is neither a flow"),
             ("0->1 trigger 1 size 9\n", "`trigger` 1 has no line of its own"),
-            ("0->1 trigger 1 size 9\ntrigger id 1 oneshot\n", "1 is fired by 0 flows, and fires after 1"),
-            ("trigger id 1 twice\n", "`twice` is no trigger"),
+            ("0->1 trigger 1 size 9\ntrigger id 1 oneshot\n", "1 fires after 1 flows, but 0 flows name it"),
+            ("trigger id 1 twice\n", "`twice` is not a trigger"),
             ("trigger id 1 oneshot\ntrigger id 1 oneshot\n", "is the second line of trigger 1"),
-            ("trigger id 0 oneshot\n", "`0` is no value of `id`"),
+            ("trigger id 0 oneshot\n", "`0` is not a value of `id`"),
             ("trigger oneshot\n", "flows.txt:1:9: `oneshot` ends a trigger that needs an `id`"),
             ("trigger id 1 oneshot barrier count 2\n", "`barrier` is a second kind"),
             ("trigger id 1 barrier\n", "`barrier` needs a `count`"),
             ("trigger id 1 oneshot count 2\n", "`oneshot` has a `count`"),
-            ("0->1 trigger 1 size 9 addon\n", "`addon` is not read"),
+            ("0->1 trigger 1 size 9 addon\n", "`addon` is not supported"),
             ("failure switch_type TOR\n", "write an `[[event]]`"),
             (
                 "0->1 start 0 size 9 send_done_trigger 1\n1->2 trigger 1 size 9\n1->3 trigger 1 size 9\ntrigger id 1 multishot\n",

@@ -1,22 +1,28 @@
-//! Many senders, one receiver, all at once.
+//! Many senders that send to one receiver at the same time.
 //!
-//! The flows of one round are a group. Each flow starts up to `jitter` after its round, drawn by the seed. Rounds come at equal intervals or at
-//! random, for a number of rounds or until a time. With `load`, the interval follows from the bytes of a round:
+//! The flows of a round are a group. Each flow starts up to `jitter` after its round, drawn by the
+//! seed. Rounds start at equal intervals or at random, a given number of times or until a time.
+//! With `load`, the bytes of a round determine the interval:
 //!
 //! `interval = senders * wire bytes of a flow / (load * reference)`.
 //!
-//! With `senders = 32`, `load = 0.1` and `until = "web"`, incasts of a tenth of the capacity run beside the workload `web` until its last flow starts.
+//! With `senders = 32`, `load = 0.1` and `until = "web"`, incasts with a tenth of the capacity run
+//! in addition to the workload `web` until the last flow of `web` starts.
 //!
-//! With `request`, the receiver sends a flow of that size to each sender, and the answer starts when the request has arrived. `requests` is a closed
-//! loop instead: it asks again when all have answered.
+//! With `request`, the receiver sends a flow of that size to each sender, and the answer starts
+//! when the request has arrived. The workload `requests` is a closed loop instead: the next request
+//! starts when all answers have ended.
 //!
 //! Source: Vasudevan et al., SIGCOMM 2009, section 2.
 //!
 //! Assumed:
 //! - The jitter is uniform; the source gives none.
-//! - `select = "next"`: senders are the hosts after the receiver in the order of their numbers, round and round. With more senders than hosts some
-//!   hosts send several flows. With `"random"` every other host sends a flow before one sends the next.
-//! - Rounds that come at random begin one gap after `start`. Gaps are rounded to whole picoseconds.
+//! - `select = "next"`: senders are the hosts after the receiver in the order of their numbers,
+//!   starting again at host 0 after the last host. With more senders than hosts some hosts send
+//!   several flows. With `"random"`, no host sends a second flow of a round before every other host
+//!   has a flow.
+//! - With random arrivals, the first round starts one gap after `start`. Gaps are rounded to whole
+//!   picoseconds.
 
 use super::hosts::HostName;
 use super::load::{LoadRef, OfferedTraffic};
@@ -26,21 +32,21 @@ use base::params::{Auto, Param, Problem, Raw};
 use base::registry::Meta;
 use base::{Bytes, Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "many senders, one receiver, all at once; again after an interval, at random or at a load if wanted",
+    summary: "many senders send to one receiver at the same time; optionally repeated at an interval, at random or at a load",
     source: "Vasudevan et al., SIGCOMM 2009 section 2; MERP section 6.3",
     ..Meta::PLAIN
 };
 
-/// The host at which the flows of a round meet.
+/// The receiver of the flows of a round.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
 pub enum Receiver {
     /// This host.
     Host(HostName),
-    /// Another one in each round, drawn by the seed.
+    /// A random host in each round, drawn by the seed.
     Random,
-    /// The hosts in turn.
+    /// Each host in turn, one per round.
     Rotating,
 }
 
@@ -64,12 +70,12 @@ impl Param for Receiver {
     }
 }
 
-/// When rounds end.
+/// The end of the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
 pub enum Until {
     /// At this time.
     At(Dur),
-    /// With the last flow of another workload that starts at a known time.
+    /// At the last flow of another workload that starts at a known time.
     Workload(String),
 }
 
@@ -93,7 +99,7 @@ impl Param for Until {
 }
 
 base::choice! {
-    /// Which hosts send.
+    /// The hosts that send.
     pub enum Select {
         /// The hosts after the receiver, by number.
         Next = "next",
@@ -103,11 +109,11 @@ base::choice! {
 }
 
 base::choice! {
-    /// When rounds come.
+    /// The starts of rounds.
     pub enum Arrivals {
         /// At equal intervals.
         Fixed = "fixed",
-        /// At random: the interval is the mean.
+        /// At random, as a Poisson process: the interval is the mean.
         Poisson = "poisson",
     }
 }
@@ -115,41 +121,44 @@ base::choice! {
 base::params! {
     /// Parameters of an incast.
     pub struct Params {
-        /// How many flows arrive at once.
+        /// Number of flows of a round.
         senders: u32 = "" in 1..=10_000_000, "";
-        /// Size of each.
+        /// Size of each flow.
         size: Bytes = "" in Bytes(1)..=Bytes(1_000_000_000_000), "";
-        /// What the size counts: application bytes, or bytes on the wire.
+        /// Unit of the size: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
-        /// The host that receives; `random`: another one in each round; `rotating`: the hosts in turn.
+        /// The host that receives; `random`: a random host in each round; `rotating`: each host in
+        /// turn, one per round.
         receiver: Receiver = "h0", "flowloom: the first host";
-        /// Which hosts send: those after the receiver, or different ones that are drawn for each round.
+        /// The hosts that send: those after the receiver, or random hosts drawn for each round.
         select: Select = "next", "flowloom: the same in every round", quiet;
-        /// When the first round starts.
+        /// Start of the first round.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
-        /// How many rounds.
+        /// Number of rounds.
         repeat: u32 = "1" in 1..=10_000_000, "a single round";
-        /// Rounds come until this time, or until the last start of the workload of this name, instead of `repeat` times.
+        /// Time until which rounds start, or the name of a workload whose last flow start ends the
+        /// rounds; instead of `repeat`.
         until: Option<Until> = "none", "the count ends the rounds", quiet;
-        /// From one round to the next.
+        /// Time between the starts of two rounds.
         interval: Dur = "10ms" in Dur(1)..=MAX_TIME, "longer than a round of a few MB at 10 Gb/s";
-        /// Wire bytes of the answers as a fraction of `load_ref`: sets the interval.
-        load: Option<Fraction> = "none" in Some(Fraction(1_000))..=Some(Fraction(100_000_000_000)), "`interval` alone", quiet;
-        /// What the load is a fraction of: the hosts' NICs, the uplinks of top-of-rack switches, or a rate.
+        /// Offered load: wire bytes of the answers as a fraction of `load_ref`. Sets the interval.
+        load: Option<Fraction> = "none" in Some(Fraction(1_000))..=Some(Fraction(100_000_000_000)), "only `interval`", quiet;
+        /// Reference of the load: the NICs of all hosts, the uplinks of top-of-rack switches, or a
+        /// rate.
         load_ref: LoadRef = "hosts", "as `poisson`", quiet;
-        /// When rounds come; `auto`: at equal intervals, and at random with `load`.
-        arrivals: Auto<Arrivals> = "auto", "flowloom: as the workload beside it", quiet;
-        /// Each flow starts so much later than its round at most, drawn uniformly by the seed.
+        /// Starts of rounds; `auto`: at equal intervals, but at random with `load`.
+        arrivals: Auto<Arrivals> = "auto", "flowloom: with `load` as in `poisson`", quiet;
+        /// Maximum delay of a flow after the start of its round, drawn uniformly by the seed.
         jitter: Dur = "10us" in Dur::ZERO..=MAX_TIME, "flowloom: servers do not answer in the same instant, and seeds differ";
-        /// Size of a request to each sender, after which its answer starts.
+        /// Size of the request to each sender; the answer starts when the request has arrived.
         request: Option<Bytes> = "none" in Some(Bytes(1))..=Some(Bytes(1_000_000_000_000)), "flowloom: servers answer at known times", quiet;
     }
 }
 
-/// The most rounds.
+/// Maximum number of rounds.
 const MOST_ROUNDS: u64 = 10_000_000;
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
@@ -160,7 +169,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     match receiver {
         Err(message) => add("receiver", message, "`receiver` is the name of a host, `random` or `rotating`"),
         Ok(()) if env.net.hosts().len() < 2 => {
-            add("receiver", "the network has no other host".to_owned(), "take a larger network");
+            add("receiver", "the network has no other host".to_owned(), "use a larger network");
         }
         Ok(()) => {}
     }
@@ -170,14 +179,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             add("load_ref", "`uplinks`: no top-of-rack switch of this network has a link to another switch".to_owned(), hint);
         }
         if params.repeat == 1 && params.until.is_none() {
-            let message = format!("`{load}` says how often rounds come, and there is one round");
-            add("load", message, "write `until` as a time or the name of another workload, or `repeat`");
+            let message = format!("`{load}` sets the time between rounds, but there is a single round");
+            add("load", message, "write `repeat`, or `until` with a time or the name of another workload");
         }
     }
     if let Some(Until::At(until)) = params.until
         && until <= params.start
     {
-        add("until", format!("`{until}` is not after `start`, `{}`", params.start), "give a later time");
+        add("until", format!("`{until}` is not after `start`, `{}`", params.start), "write a later time");
     }
     if found.is_empty() {
         let last = match params.until {
@@ -185,7 +194,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             Some(_) => 0.0,
         };
         if last > MAX_TIME.0 as f64 {
-            let hint = "take fewer rounds or a shorter `interval`";
+            let hint = "write a smaller `repeat` or a shorter `interval`";
             found.push(Problem {
                 key: "repeat",
                 message: format!("the last round would start after {MAX_TIME}"),
@@ -196,7 +205,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     found
 }
 
-/// The mean time from one round to the next.
+/// Returns the mean time between the starts of two rounds, in picoseconds.
 fn interval_ps(params: &Params, env: &Env<'_>) -> f64 {
     params.load.map_or(params.interval.0 as f64, |load| {
         let offered = load.0 as f64 * params.load_ref.bps(env.net) as f64;
@@ -204,22 +213,22 @@ fn interval_ps(params: &Params, env: &Env<'_>) -> f64 {
     })
 }
 
-/// Wire bytes of a flow.
+/// Returns the wire bytes of a flow.
 fn wire(params: &Params, env: &Env<'_>) -> u64 {
     env.packets.wire(env.payload(params.size.0, params.size_unit))
 }
 
-/// The workload.
+/// An incast.
 pub struct Incast {
     params: Params,
-    /// From one round to the next on average.
+    /// Mean time between the starts of two rounds.
     interval_ps: f64,
-    /// No round starts later, if it is known.
+    /// Latest start of a round, if it is known.
     until: Option<Time>,
 }
 
 impl Incast {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let until = params.until.as_ref().and_then(|until| match until {
             Until::At(time) => Some(Time::ZERO + *time),
@@ -227,7 +236,7 @@ impl Incast {
         });
         Incast { params: params.clone(), interval_ps: interval_ps(params, env), until }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
         let once = params.repeat == 1 && params.until.is_none();
         let none = [
@@ -239,14 +248,15 @@ impl Incast {
         none.into_iter().filter(|(_, without)| *without).map(|(key, _)| key).collect()
     }
     fn is_random(&self) -> bool {
-        let usual = if self.params.load.is_some() { Arrivals::Poisson } else { Arrivals::Fixed };
-        self.params.arrivals.or(usual) == Arrivals::Poisson
+        let auto = if self.params.load.is_some() { Arrivals::Poisson } else { Arrivals::Fixed };
+        self.params.arrivals.or(auto) == Arrivals::Poisson
     }
-    /// The most rounds: with `until` more than chance will have.
+    /// Returns an upper bound of the number of rounds: with `until`, the mean plus ten standard
+    /// deviations.
     fn most_rounds(&self) -> u64 {
         match (&self.params.until, self.until) {
             (None, _) => self.params.repeat.into(),
-            // The other workload is not drawn yet.
+            // The other workload has not been drawn yet.
             (Some(_), None) => 1,
             (Some(_), Some(until)) => {
                 let mean = until.since(Time::ZERO + self.params.start).0 as f64 / self.interval_ps.max(1.0);
@@ -255,10 +265,10 @@ impl Incast {
             }
         }
     }
-    /// The starts of all rounds.
+    /// Draws the starts of all rounds.
     fn rounds(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Dur>, String> {
         if let (Some(Until::Workload(name)), None) = (&self.params.until, self.until) {
-            return Err(format!("the workload `{name}` of `until` has no flow that starts at a known time"));
+            return Err(format!("`until` names the workload `{name}`, which has no flow that starts at a known time"));
         }
         let mut gaps = self.is_random().then(|| streams.take("workload/arrivals", &[env.index]));
         let mut starts = Vec::new();
@@ -280,12 +290,12 @@ impl Incast {
     }
 }
 
-/// Whole picoseconds.
+/// Rounds to whole picoseconds.
 fn whole(ps: f64) -> u64 {
     math::floor(ps + 0.5) as u64
 }
 
-/// Draws `count` of the other hosts: each of them once before any of them twice.
+/// Draws `count` hosts other than `dst`. Every host is drawn once before any host is drawn twice.
 fn draw_others(count: u32, hosts: u32, dst: HostId, rng: &mut Rng) -> Vec<HostId> {
     let mut others: Vec<u32> = (0..hosts).filter(|host| *host != dst.0).collect();
     let mut drawn = Vec::with_capacity(count as usize);
@@ -305,7 +315,7 @@ impl Workload for Incast {
         let p = &self.params;
         let hosts = env.net.hosts().len() as u32;
         if hosts < 2 {
-            return Err("`incast` needs two hosts".to_owned());
+            return Err("`incast` needs at least two hosts".to_owned());
         }
         let size_bytes = env.payload(p.size.0, p.size_unit);
         let starts = self.rounds(env, streams)?;
@@ -349,7 +359,7 @@ impl Workload for Incast {
     }
     fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
         let p = &self.params;
-        // Answers to requests start when these have ended: they have no load.
+        // Answers to requests start when the requests have ended, so they have no load.
         p.load.filter(|_| p.request.is_none()).map(|_| (Rate(p.load_ref.bps(env.net)), Time(p.start.0)))
     }
     fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic> {
@@ -361,7 +371,8 @@ impl Workload for Incast {
         let (sources, targets) = match (&p.receiver, p.select) {
             (Receiver::Host(name), select) => {
                 let dst = hosts::host(env.net, &name.0).ok()?;
-                // With more senders than hosts the shares of hosts differ by a flow, which is left out.
+                // With more senders than hosts, some hosts send one flow more than others; this
+                // difference is ignored.
                 let senders = if select == Select::Random { hosts - 1 } else { p.senders.min(hosts.saturating_sub(1)) };
                 ((0..senders).map(|i| HostId((dst.0 + 1 + i) % hosts)).collect(), vec![dst])
             }
@@ -393,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn senders_go_round_the_other_hosts() {
+    fn senders_are_the_hosts_after_the_receiver() {
         let bench = Bench::new("star", &[("hosts", "4")]);
         let set = [("senders", "5"), ("size", "64KB"), ("receiver", "h2"), ("repeat", "2"), ("start", "1ms"), ("jitter", "0s")];
         let flows = bench.draw("incast", &set, 1);
@@ -452,7 +463,7 @@ mod tests {
         let different: std::collections::BTreeSet<_> = random.iter().collect();
         assert!(different.len() > 10 && random != of(&with("rotating")), "{random:?}");
         assert!(with("random").chunks(3).all(|round| round.iter().all(|f| f.1 == round[0].1 && f.0 != f.1)));
-        // Senders follow their receiver.
+        // Senders are the hosts after their receiver.
         assert!(with("rotating").chunks(3).all(|round| (1..).zip(round).all(|(i, f)| f.0 == (f.1 + i) % 16)));
     }
 
@@ -495,7 +506,7 @@ mod tests {
         let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 4000.0).sqrt();
         // Exponential: both are 100 us, with standard errors of 1.6 and 2.2 us.
         assert!((mean - 100.0).abs() < 5.0 && (deviation - 100.0).abs() < 7.0, "{mean} and {deviation}");
-        // What was there before has the draws that it had.
+        // Fixed arrivals take nothing from the random stream: older scenarios keep their flows.
         assert_eq!(starts(&[]), (0..4000).map(|round| round * 100_000_000).collect::<Vec<_>>());
         assert_eq!(starts(&[("arrivals", "fixed")]), starts(&[]));
     }
@@ -538,7 +549,7 @@ mod tests {
         assert_eq!(flows[4].start, Time(10_000_000_000));
     }
 
-    /// Values from before these parameters: the same flows.
+    /// The digest is from a version without these parameters: the flows are the same.
     #[test]
     fn flows_of_older_settings_stay() {
         let bench = Bench::new("star", &[("hosts", "9")]);
@@ -559,7 +570,7 @@ mod tests {
         let bench = Bench::new("star", &[]);
         let plain = [("senders", "2"), ("size", "1KB")];
         for (more, why) in [
-            (vec![("load", "0.1")], "load: `0.1` says how often rounds come, and there is one round"),
+            (vec![("load", "0.1")], "load: `0.1` sets the time between rounds, but there is a single round"),
             (vec![("load", "0.1"), ("repeat", "3"), ("load_ref", "uplinks")], "load_ref: `uplinks`"),
             (vec![("until", "1ms"), ("start", "1ms")], "until: `1ms` is not after `start`, `1ms`"),
             (vec![("receiver", "h99")], "receiver: there is no host `h99`"),

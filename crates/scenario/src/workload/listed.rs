@@ -1,4 +1,4 @@
-//! Flows one by one from a file of some other program.
+//! Workloads that read flows from a file of another program.
 
 use super::hosts::name_of;
 use super::size;
@@ -12,23 +12,23 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// How flows stand in a file.
+/// A file format for flows.
 pub trait Format {
-    /// Its parameters.
+    /// The parameters of the workload.
     type Params: Debug;
-    /// What a line looks like, for those who have another file.
+    /// The hint of error messages: a description of the format.
     const HINT: &'static str;
-    /// The file.
+    /// Returns the path of the file.
     fn path(params: &Self::Params) -> &str;
-    /// Reads all flows. `hosts` are those of the network. The error names the place.
+    /// Reads all flows. `hosts` are the hosts of the network. The error names the place.
     fn read(params: &Self::Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String>;
-    /// All files that are read.
+    /// Returns all files that are read.
     fn files(params: &Self::Params, _files: &Files) -> Vec<String> {
         vec![Self::path(params).to_owned()]
     }
 }
 
-/// The hosts of a network, as files name them: by name, or else by number.
+/// The hosts of a network; files name them by name or by number.
 pub struct Hosts<'a> {
     names: BTreeMap<&'a str, HostId>,
 }
@@ -38,32 +38,32 @@ impl<'a> Hosts<'a> {
         let all = (0..env.net.hosts().len() as u32).map(HostId);
         Hosts { names: all.map(|host| (name_of(env.net, host), host)).collect() }
     }
-    /// How many there are.
+    /// Returns the number of hosts.
     pub(super) fn count(&self) -> u32 {
         self.names.len() as u32
     }
-    /// The host of this name, or of this number.
+    /// Returns the host with this name or this number.
     pub(super) fn named(&self, name: &str) -> Option<HostId> {
         let number = || name.parse().ok().filter(|n| *n < self.count()).map(HostId);
         self.names.get(name).copied().or_else(number)
     }
-    /// The host that a word names.
+    /// Returns the host that a word names.
     pub(super) fn find(&self, tokens: &Tokens<'_>, word: &Word<'_>) -> Result<HostId, String> {
         self.named(word.text).ok_or_else(|| tokens.wrong(word, "is not a host of this network"))
     }
-    /// The two ends of a flow.
+    /// Returns source and destination of a flow.
     pub(super) fn pair(&self, tokens: &Tokens<'_>, src: &Word<'_>, dst: &Word<'_>) -> Result<(HostId, HostId), String> {
         let ends = (self.find(tokens, src)?, self.find(tokens, dst)?);
-        if ends.0 == ends.1 { Err(tokens.wrong(dst, "a flow from a host to itself")) } else { Ok(ends) }
+        if ends.0 == ends.1 { Err(tokens.wrong(dst, "is also the source: a flow from a host to itself")) } else { Ok(ends) }
     }
 }
 
-/// A start that the run may have. The error is the end of a sentence.
+/// Checks that a run can have this start. The error is the end of a sentence.
 pub fn start(at: Dur) -> Result<Time, String> {
     if at > MAX_TIME { Err(format!("it is after {MAX_TIME}")) } else { Ok(Time(at.0)) }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check<F: Format>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
     let problem = |message| vec![Problem { key: "path", message, hint: F::HINT.to_owned() }];
     match read::<F>(params, env) {
@@ -77,8 +77,9 @@ fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Vec<Drawn>>,
     once(std::any::type_name::<F>(), params, env, || F::read(params, env.files, &Hosts::of(env)), F::path(params))
 }
 
-/// The flows of a file at `path`, read and planned once for all points of all systems. `read` may depend on the parameters, the names of
-/// hosts, the sizes of packets and the contents of files.
+/// Returns the flows of the file at `path`, read and planned once for all points of all systems.
+/// `read` may depend only on the parameters, the names of hosts, the sizes of packets and the
+/// contents of files.
 pub(super) fn once(
     format: &str,
     params: &impl Debug,
@@ -94,7 +95,7 @@ pub(super) fn once(
     })
 }
 
-/// The workload.
+/// A workload that is read from a file.
 pub struct Listed<F> {
     files: Vec<String>,
     flows: Result<Arc<Vec<Drawn>>, String>,
@@ -102,11 +103,11 @@ pub struct Listed<F> {
 }
 
 impl<F: Format> Listed<F> {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
         Listed { files: F::files(params, env.files), flows: read::<F>(params, env), format: PhantomData }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(_params: &F::Params) -> Vec<&'static str> {
         Vec::new()
     }
@@ -135,7 +136,7 @@ pub(super) mod testing {
     use super::*;
     use crate::files::Files;
 
-    /// The flows of a file of this kind on one tree of nine hosts, or what is wrong with it.
+    /// Returns the flows of a file of this kind on a tree of nine hosts, or the error.
     pub fn attempt(kind: &str, text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("flows.txt"), text).unwrap();

@@ -1,4 +1,5 @@
-//! Offered load: bytes on the wire of first transmissions of data packets against a reference rate.
+//! Offered load: wire bytes of first transmissions of data packets, as a fraction of a reference
+//! rate.
 //!
 //! `rate of flows * mean wire bytes of a flow = load * reference`.
 
@@ -7,7 +8,7 @@ use base::units::parse_rate;
 use base::{HostId, Rate};
 use fabric::net::{HOST_TIER, Net, TOR_TIER};
 
-/// What a load is a fraction of.
+/// The reference rate of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRef {
     /// The sum of all hosts' NIC rates.
@@ -18,7 +19,8 @@ pub enum LoadRef {
     Rate(Rate),
 }
 
-/// What a workload offers on average: a total that is spread evenly over sources, and from each source evenly over its targets.
+/// The average traffic of a workload: a total rate, divided equally among sources, and for each
+/// source equally among its targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfferedTraffic {
     /// The parameter that sets the total.
@@ -27,9 +29,9 @@ pub struct OfferedTraffic {
     pub bps: f64,
     /// Hosts that send.
     pub sources: Vec<HostId>,
-    /// Hosts that receive: a source sends to all of these but itself.
+    /// Hosts that receive: a source sends to all of them except itself.
     pub targets: Vec<HostId>,
-    /// A source sends to no host at its own switch.
+    /// Whether a source sends only to hosts at other switches.
     pub across: bool,
 }
 
@@ -42,7 +44,7 @@ impl Param for LoadRef {
             Raw::Str(s) if s == "hosts" => Ok(LoadRef::Hosts),
             Raw::Str(s) if s == "uplinks" => Ok(LoadRef::Uplinks),
             Raw::Str(s) => match parse_rate(s) {
-                Ok(Rate(0)) => Err("is no rate to refer to".to_owned()),
+                Ok(Rate(0)) => Err("is 0: a reference rate must be positive".to_owned()),
                 Ok(rate) => Ok(LoadRef::Rate(rate)),
                 Err(_) => Err(format!("is not {}", Self::expects())),
             },
@@ -59,7 +61,7 @@ impl Param for LoadRef {
 }
 
 impl PartialOrd for LoadRef {
-    /// Only rates compare.
+    /// Compares rates only.
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         match (self, other) {
             (LoadRef::Rate(a), LoadRef::Rate(b)) => a.partial_cmp(b),
@@ -69,7 +71,7 @@ impl PartialOrd for LoadRef {
 }
 
 impl LoadRef {
-    /// The reference in bits per second; zero when the network has no such links.
+    /// Returns the reference rate in bits per second; zero if the network has no such links.
     pub fn bps(self, net: &Net) -> u64 {
         let sum = |rates: &mut dyn Iterator<Item = Rate>| rates.fold(0u64, |sum, r| sum.saturating_add(r.0));
         let tier = |node| net.node(node).tier;
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!((LoadRef::Hosts.bps(&tree), LoadRef::Uplinks.bps(&tree)), (9_000_000_000, 6_000_000_000));
         let star = build("star", &[]);
         assert_eq!((LoadRef::Hosts.bps(&star), LoadRef::Uplinks.bps(&star)), (80_000_000_000, 0));
-        // Core links are no uplinks of top-of-rack switches.
+        // Core links are not uplinks of top-of-rack switches.
         assert_eq!(LoadRef::Uplinks.bps(&build("fat_tree", &[])), 16_000_000_000);
         assert_eq!(LoadRef::Rate(Rate(5)).bps(&star), 5);
     }

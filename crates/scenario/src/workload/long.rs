@@ -1,4 +1,4 @@
-//! Long flows between fixed pairs, all running side by side; again at a period if wanted.
+//! Long flows between fixed pairs, all running at the same time; optionally repeated at a period.
 //!
 //! Source: Al-Fares et al., SIGCOMM 2008, section 5.4. Patterns: [`super::pairs`]. The period: the background flows of STAM (Zang, Lan, Hu, Acta
 //! Electronica Sinica 47(10), 2019), section 5.1.
@@ -10,7 +10,7 @@ use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "long flows between fixed pairs of hosts: a permutation, a pattern like stride(4), or a list",
     source: "permutation traffic of Al-Fares et al., SIGCOMM 2008 section 5.4; the patterns of DiFS (2013) section IV-A; the long flows of MERP section 5.1",
@@ -20,29 +20,32 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of long flows.
     pub struct Params {
-        /// `permutation`: every host sends to one and receives from one, at random. `stride(i)`: host x sends to host x + i. `staggered(p, q)`: to a
-        /// host at its switch with probability p, to one at another switch of its pod with q, else to one of another pod. `random(x)`: x flows per host,
-        /// each to any other host; `random` is one. Or a list like `h0->h3, h1->h4`.
+        /// Senders and receivers. `permutation`: every host sends to one host and receives from one
+        /// host, at random. `stride(i)`: host x sends to host x + i. `staggered(p, q)`: a host
+        /// sends to a host at its switch with probability p, to a host at another switch of its pod
+        /// with probability q, else to a host of another pod. `random(x)`: every host has x flows,
+        /// each to any other host; `random` means x = 1. Or a list like `h0->h3, h1->h4`.
         pairs: Pairs = "permutation", "Al-Fares et al., SIGCOMM 2008 section 5.4";
-        /// Size of each; `auto`: they outlast the run, which then needs an `end`.
+        /// Size of each flow; `auto`: flows never finish, and the run needs an `end`.
         size: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "permanent flows";
-        /// What the size counts: application bytes, or bytes on the wire.
+        /// Unit of the size: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
         /// Start of the first flow.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
-        /// Time between the starts of two flows, in the order of their sources.
+        /// Time between the starts of consecutive flows, in the order of their sources.
         stagger: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: all flows start at the same time";
-        /// How many flows each pair has, one after the other.
+        /// Number of flows of each pair, one after another.
         repeat: u32 = "1" in 1..=10_000_000, "a single flow", quiet;
-        /// From the start of a pair's flow to the start of its next.
+        /// Time from the start of a pair's flow to the start of the pair's next flow.
         interval: Dur = "80ms" in Dur(1)..=MAX_TIME, "STAM section 5.1";
     }
 }
 
-/// The size of a flow that outlasts every run: at 100 Gbps it takes 80 s, at 1 Gbps more than two hours.
+/// Size of a flow that does not finish in a run: it takes 80 s at 100 Gbps, more than two hours at
+/// 1 Gbps.
 const PERMANENT: u64 = 1_000_000_000_000;
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
@@ -53,18 +56,18 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     if params.size == Auto::Auto && env.end.is_none() {
         add(
             "size",
-            "`auto` flows never finish, and the run has no `end`".to_owned(),
-            "give `end = \"1s\"` at the top, or a `size`",
+            "flows of size `auto` never finish, but the run has no `end`".to_owned(),
+            "write `end = \"1s\"` at the top of the file, or a `size`",
         );
     }
     let first = params.stagger.0.saturating_mul(count).saturating_add(params.start.0);
     if first > MAX_TIME.0 {
-        add("stagger", format!("the last flow would start after {MAX_TIME}"), "take a shorter `stagger`");
+        add("stagger", format!("the last flow would start after {MAX_TIME}"), "write a shorter `stagger`");
     } else if params.interval.0.saturating_mul(u64::from(params.repeat - 1)).saturating_add(first) > MAX_TIME.0 {
-        add("repeat", format!("the last flow would start after {MAX_TIME}"), "take a smaller `repeat` or a shorter `interval`");
+        add("repeat", format!("the last flow would start after {MAX_TIME}"), "write a smaller `repeat` or a shorter `interval`");
     }
     if params.size == Auto::Auto && params.repeat > 1 {
-        add("repeat", format!("`{}`: `auto` flows never finish", params.repeat), "give a `size`");
+        add("repeat", format!("`{}`: flows of size `auto` never finish", params.repeat), "write a `size`");
     }
     found
 }
@@ -76,12 +79,12 @@ pub struct Long {
 }
 
 impl Long {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let flows = params.pairs.count(env.net).unwrap_or(0);
         Long { params: params.clone(), flows: flows.saturating_mul(params.repeat.into()) }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
         if params.repeat == 1 { vec!["interval"] } else { Vec::new() }
     }
@@ -124,7 +127,7 @@ mod tests {
         }
         let one = bench.draw("long", &[("size", "1GB")], 1);
         assert_ne!(one, bench.draw("long", &[("size", "1GB")], 2));
-        // Two hosts have but one derangement.
+        // Two hosts have only one derangement.
         let two = Bench::new("star", &[("hosts", "2")]).draw("long", &[("size", "1GB")], 1);
         assert_eq!(two.iter().map(|f| f.dst.0).collect::<Vec<_>>(), [1, 0]);
     }
@@ -142,7 +145,7 @@ mod tests {
         assert!(
             refused(&[("size", "1MB"), ("repeat", "3"), ("interval", "600000s")]).contains("repeat: the last flow would start")
         );
-        assert!(refused(&[("repeat", "2")]).contains("repeat: `2`: `auto` flows never finish"));
+        assert!(refused(&[("repeat", "2")]).contains("repeat: `2`: flows of size `auto` never finish"));
     }
 
     #[test]

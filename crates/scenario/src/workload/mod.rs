@@ -1,6 +1,8 @@
-//! Room: workloads. Each draws its flows before the run, from the network and the seed alone, so that all systems see the same.
+//! Room: workloads. A workload draws its flows before the run. They depend only on the network and
+//! the seed, so that all systems see the same flows.
 //!
-//! Streams, with the workload's index: `workload/arrivals`, `workload/sizes`, `workload/pairs`, `workload/ports`.
+//! Random streams, by index of the workload: `workload/arrivals`, `workload/sizes`,
+//! `workload/pairs`, `workload/ports`.
 
 use crate::files::Files;
 use base::{Dur, HostId, Offered, Rate, Streams, Time};
@@ -21,51 +23,58 @@ use size::{Packets, Unit};
 
 /// A workload.
 pub trait Workload {
-    /// Draws its flows, in any order. The error is a sentence.
+    /// Draws the flows, in any order. The error is a complete message.
     fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
-    /// Of an open loop that goes on as it began: the flows that it would draw between two times outside its own, from streams of this name.
-    /// `None`: it has an end of its own, or waits for what its flows do.
+    /// Draws the flows of an open loop between two times outside its own arrivals, from the random
+    /// streams in `when`. Returns `None` if the workload sets its own start or end, or if its
+    /// arrivals depend on its flows.
     fn arrivals(&self, _env: &Env<'_>, _streams: &mut Streams, _when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
         Ok(None)
     }
-    /// How many flows it has at most.
+    /// Returns the maximum number of flows.
     fn flows(&self) -> u64;
-    /// The files that it reads.
+    /// Returns the files that the workload reads.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }
-    /// What its load refers to: the reference rate and the start of its arrivals. `None`: it has no load.
+    /// Returns the reference rate of the load and the start of the arrivals, or `None` if the
+    /// workload has no load.
     fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
         None
     }
-    /// What it offers between hosts on average. `None`: its flows come once and have no rate.
+    /// Returns the average traffic that the workload offers between hosts, or `None` if its flows
+    /// come once and have no rate.
     fn traffic(&self, _env: &Env<'_>) -> Option<OfferedTraffic> {
         None
     }
-    /// The workload until whose last start it goes on, if it names one.
+    /// Returns the name of the workload whose last flow start ends this workload, if `until` names
+    /// a workload.
     fn until_workload(&self) -> Option<&str> {
         None
     }
-    /// How many of its flows reach one host at once. `None`: as many as chance has it.
+    /// Returns the number of flows that reach one host at the same time, or `None` if this number
+    /// is random.
     fn fan_in(&self, _env: &Env<'_>) -> Option<FanIn> {
         None
     }
-    /// Whether it draws deadlines itself, for some flow at least: a law of deadlines may give them to all others.
+    /// Returns whether the workload itself gives at least one flow a deadline. A law of deadlines
+    /// may add deadlines to the other flows.
     fn deadlines(&self, _env: &Env<'_>) -> bool {
         false
     }
-    /// Its load and its size law, for parts that set themselves by them. Without sizes when its files cannot be read.
+    /// Returns the load and the size law, for parts whose parameters depend on them. Without sizes
+    /// if a file cannot be read.
     fn offered(&self, env: &Env<'_>) -> Offered;
 }
 
-/// Flows that reach one host at once.
+/// Flows that reach one host at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanIn {
-    /// How many.
+    /// Number of flows.
     pub flows: u64,
-    /// Application bytes of the largest.
+    /// Application bytes of the largest flow.
     pub size_bytes: u64,
-    /// Time over which they start.
+    /// Time over which the flows start.
     pub spread: Dur,
 }
 
@@ -74,50 +83,51 @@ pub struct FanIn {
 pub struct Drawn {
     /// Sending host.
     pub src: HostId,
-    /// Receiving host, another one.
+    /// Receiving host, different from the sending host.
     pub dst: HostId,
     /// Application bytes, at least 1.
     pub size_bytes: u64,
-    /// When the application opens it; of no meaning for a flow that waits.
+    /// Time at which the application opens the flow; not used for a flow that waits.
     pub start: Time,
-    /// When it should have finished; for a flow that waits, counted from its start.
+    /// Time at which the flow should have finished; for a flow that waits, counted from its start.
     pub deadline: Option<Time>,
-    /// Flows that belong together, within the workload.
+    /// Number of the group that the flow belongs to, within the workload.
     pub group: Option<u32>,
-    /// The flows that it waits for, if it does.
+    /// The flows that this flow waits for, if any.
     pub after: Option<After>,
 }
 
-/// What a flow waits for before it starts.
+/// The condition for the start of a flow that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
-    /// Other flows of the workload by their place in the drawing, at least one, each with the time from its end to the start.
+    /// Other flows of the workload by index, at least one, each with the time from its end to the
+    /// start of the waiting flow.
     pub flows: Vec<(u32, Dur)>,
-    /// The flow starts no sooner.
+    /// Earliest start of the waiting flow.
     pub not_before: Time,
-    /// From the start of one of these flows to the time at which it counts as ended for this flow, if it has not ended by then.
+    /// Age at which a flow that has not ended counts as ended for the waiting flow.
     pub give_up_after: Option<Dur>,
 }
 
 impl After {
-    /// A flow that starts a delay after the last end of these flows.
+    /// Creates the condition of a flow that starts `delay` after all these flows have ended.
     pub fn new(flows: &[u32], delay: Dur) -> After {
         After { flows: flows.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None }
     }
 }
 
-/// A time outside the arrivals of a workload: before them, on a clock that begins then, or behind them.
+/// A time span outside the arrivals of a workload: before them, on a clock of its own, or after them.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
-    /// Part of the names of the random streams.
+    /// Prefix of the names of the random streams.
     pub name: &'static str,
-    /// Where it begins.
+    /// Start of the span.
     pub from: Time,
-    /// Where it ends.
+    /// End of the span.
     pub until: Time,
 }
 
-/// What a workload knows of its run.
+/// The environment of a workload.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The network.
@@ -128,21 +138,21 @@ pub struct Env<'a> {
     pub end: Option<Time>,
     /// The files of the scenario.
     pub files: &'a Files,
-    /// The workload's number in the scenario.
+    /// Index of the workload in the scenario.
     pub index: u64,
-    /// The last starts of the workloads that are drawn, by name.
+    /// Last flow start of each workload that is already drawn, by name.
     pub last_starts: &'a [(String, Time)],
 }
 
-/// No flow starts later, and no run ends later: 11.5 days.
+/// Latest start of a flow and latest end of a run: 11.5 days.
 pub const MAX_TIME: Dur = Dur::from_secs(1_000_000);
 
 impl Env<'_> {
-    /// The last start of another workload, if that workload is drawn.
+    /// Returns the last flow start of another workload, if that workload is already drawn.
     fn last_start(&self, name: &str) -> Option<Time> {
         self.last_starts.iter().find(|(known, _)| known == name).map(|(_, start)| *start)
     }
-    /// Application bytes of a size given in `unit`.
+    /// Converts a size in `unit` to application bytes.
     fn payload(&self, size: u64, unit: Unit) -> u64 {
         self.packets.payload(size, unit)
     }
@@ -162,7 +172,7 @@ pub mod yaps;
 
 base::registry! {
     room AnyWorkload: Workload, env Env<'_>;
-    named "workload", "workloads", "workload": "which flows there are";
+    named "workload", "workloads", "workload": "which flows hosts send";
     entries {
         poisson: Poisson,
         incast: Incast,
@@ -189,7 +199,7 @@ base::registry! {
         fn offered(&self, env: &Env<'_>) -> Offered;
     }
     statics {
-        /// Parameters that have no effect beside the others.
+        /// Returns the parameters that have no effect with the values of the others.
         fn ignored() -> Vec<&'static str>;
     }
 }
@@ -201,7 +211,7 @@ pub(crate) mod testing {
     use crate::topology::testing::build;
     use base::params::{Raw, Reader};
 
-    /// What a workload makes on a network.
+    /// A network and files to draw workloads on.
     pub struct Bench {
         pub net: Net,
         pub files: Files,

@@ -1,9 +1,10 @@
-//! Which pairs of hosts long flows join: a permutation, a pattern like `stride(4)`, or a list.
+//! The pairs of hosts of long flows: a permutation, a pattern like `stride(4)`, or a list.
 //!
 //! Source: Cui and Qian, "DiFS: Distributed Flow Scheduling for Data Center Networks", 2013, section IV-A, after the benchmark of Al-Fares et
 //! al., "Hedera", NSDI 2010.
 //!
-//! Assumed: the receivers of `random(x)` are drawn independently, so that two flows of a host may have the same one.
+//! Assumed: the receivers of `random(x)` are drawn independently, so that two flows of a host may
+//! have the same receiver.
 
 use super::hosts;
 use base::params::{Param, Raw, nearest};
@@ -14,19 +15,19 @@ use std::collections::BTreeMap;
 /// Pairs of hosts as a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
 pub enum Pairs {
-    /// `permutation`: every host sends to one and receives from one, at random, none from itself.
+    /// `permutation`: every host sends to one other host and receives from one other host, at random.
     Permutation,
-    /// `stride(i)`: host x sends to host x + i, counted round the hosts.
+    /// `stride(i)`: host x sends to host x + i, modulo the number of hosts.
     Stride(u32),
-    /// `staggered(p, q)`: a host sends to one at its switch with probability p, to one at another switch of its pod with q, else to one of
-    /// another pod.
+    /// `staggered(p, q)`: a host sends to a host at its switch with probability p, to a host at
+    /// another switch of its pod with probability q, else to a host of another pod.
     Staggered {
-        /// To a host at the same switch.
+        /// Probability of a receiver at the same switch.
         rack: Fraction,
-        /// To a host at another switch of the same pod.
+        /// Probability of a receiver at another switch of the same pod.
         pod: Fraction,
     },
-    /// `random`, or `random(x)`: every host has one flow, or x, each to any other host.
+    /// `random` or `random(x)`: every host has one flow, or x flows, each to any other host.
     Random(u32),
     /// A list like `h0->h3, h1->h4`.
     List(String),
@@ -39,7 +40,7 @@ impl Param for Pairs {
         "`permutation`, `stride(4)`, `staggered(0.5, 0.3)`, `random`, `random(2)`, or pairs like `h0->h3, h1->h4`".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
-        let Raw::Str(text) = raw else { return Err("is no pattern of pairs".to_owned()) };
+        let Raw::Str(text) = raw else { return Err("is not a pattern of pairs".to_owned()) };
         if text.contains("->") {
             return Ok(Pairs::List(text.clone()));
         }
@@ -47,15 +48,15 @@ impl Param for Pairs {
         let given: Vec<&str> = match rest.map(|rest| rest.strip_suffix(')')) {
             None => Vec::new(),
             Some(Some(values)) => values.split(',').map(str::trim).collect(),
-            Some(None) => return Err("lacks a closing `)`".to_owned()),
+            Some(None) => return Err("has no closing `)`".to_owned()),
         };
-        let count = |digits: &str| digits.parse().map_err(|_| format!("has `{digits}` where a whole number is due"));
+        let count = |digits: &str| digits.parse().map_err(|_| format!("has `{digits}`, which is not a whole number"));
         let share = |text: &str| Fraction::parse(&Raw::Str(text.to_owned())).map_err(|e| format!("has `{text}`, which {e}"));
         match (name, &given[..]) {
             ("permutation", []) => Ok(Pairs::Permutation),
             ("stride", [step]) => count(step).map(Pairs::Stride),
             ("staggered", [rack, pod]) => match (share(rack)?, share(pod)?) {
-                (rack, pod) if rack.0.saturating_add(pod.0) > ALL => Err("has probabilities of more than 1 in all".to_owned()),
+                (rack, pod) if rack.0.saturating_add(pod.0) > ALL => Err("has probabilities whose sum is above 1".to_owned()),
                 (rack, pod) => Ok(Pairs::Staggered { rack, pod }),
             },
             ("random", []) => Ok(Pairs::Random(1)),
@@ -63,7 +64,7 @@ impl Param for Pairs {
             _ if NAMES.contains(&name) => Err(format!("has the wrong number of values for `{name}`")),
             _ => {
                 let did = nearest(name, NAMES).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                Err(format!("is no pattern of pairs{did}"))
+                Err(format!("is not a pattern of pairs{did}"))
             }
         }
     }
@@ -82,7 +83,7 @@ impl Param for Pairs {
 /// A probability of 1.
 const ALL: u64 = 1_000_000_000;
 
-/// Why pairs do not fit a network, and what to do.
+/// An error: pairs that do not fit a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// What is wrong.
@@ -92,7 +93,7 @@ pub struct Misfit {
 }
 
 impl Pairs {
-    /// How many pairs there are in a network.
+    /// Returns the number of pairs in a network.
     pub fn count(&self, net: &Net) -> Result<u64, Misfit> {
         let n = net.hosts().len() as u64;
         let misfit = |message: String, hint: String| Err(Misfit { message, hint });
@@ -101,21 +102,21 @@ impl Pairs {
             return hosts::pairs(net, text).map(|list| list.len() as u64).map_err(|message| Misfit { message, hint });
         }
         if n < 2 {
-            return misfit(format!("`{}` needs two hosts", self.show()), "take a larger network".to_owned());
+            return misfit(format!("`{}` needs at least two hosts", self.show()), "use a larger network".to_owned());
         }
         match self {
             Pairs::Stride(step) if u64::from(*step) % n == 0 => {
-                let message = format!("`{}`: of {n} hosts each would send to itself", self.show());
+                let message = format!("`{}`: each of the {n} hosts would send to itself", self.show());
                 misfit(message, format!("write `stride(1)` to `stride({})`", n - 1))
             }
             Pairs::Random(flows) if !(1..n).contains(&u64::from(*flows)) => {
-                let message = format!("`{}`: a host has {} others", self.show(), n - 1);
+                let message = format!("`{}`: a host can send to {} other hosts", self.show(), n - 1);
                 misfit(message, format!("write `random(1)` to `random({})`", n - 1))
             }
             Pairs::Staggered { rack, pod } => match Places::of(net).missing([rack.0, pod.0, ALL - rack.0 - pod.0]) {
                 Some((host, class)) => {
                     let message = format!("`{}`: `{}` has no host {}", self.show(), hosts::name_of(net, host), class.name());
-                    misfit(message, format!("make the probability of a host {} 0, or take another network", class.name()))
+                    misfit(message, format!("set the probability of a host {} to 0, or use another network", class.name()))
                 }
                 None => Ok(n),
             },
@@ -124,7 +125,7 @@ impl Pairs {
         }
     }
 
-    /// The pairs, by sender; those of a list in its order.
+    /// Draws the pairs, sorted by sender; pairs of a list keep their order.
     pub fn draw(&self, net: &Net, rng: &mut Rng) -> Result<Vec<(HostId, HostId)>, String> {
         self.count(net).map_err(|misfit| misfit.message)?;
         let n = net.hosts().len() as u32;
@@ -154,10 +155,11 @@ impl Pairs {
     }
 }
 
-/// A permutation of `n` in which none stays at its place.
+/// Draws a permutation of `n` hosts in which no host stays at its place.
 fn derangement(n: u32, rng: &mut Rng) -> Vec<HostId> {
     let mut to: Vec<HostId> = (0..n).map(HostId).collect();
-    // Shuffles (Fisher and Yates) until no host sends to itself: all derangements alike, after 2.7 attempts on average.
+    // Shuffles (Fisher-Yates) until no host sends to itself: all derangements are equally likely;
+    // 2.7 attempts on average.
     while to.iter().zip(0..).any(|(dst, src)| dst.0 == src) {
         for i in (1..n as usize).rev() {
             to.swap(i, rng.below(i as u64 + 1) as usize);
@@ -166,7 +168,7 @@ fn derangement(n: u32, rng: &mut Rng) -> Vec<HostId> {
     to
 }
 
-/// Where another host is, seen from a host.
+/// The distance class of two hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Rack,
@@ -184,7 +186,7 @@ impl Class {
     }
 }
 
-/// By host: the number of its switch and that of its pod, among the hosts'.
+/// By host: the ids of its switch and of its pod.
 struct Places {
     rack: Vec<u32>,
     pod: Vec<u32>,
@@ -202,7 +204,8 @@ impl Places {
             () => Class::Beyond,
         }
     }
-    /// The first host that lacks hosts of a class whose probability is not 0, and the class. Probabilities are those of [`Class`] in its order.
+    /// Returns the first host without another host of a class whose probability is not 0, and the
+    /// class. `probability` is in the order of [`Class`].
     fn missing(&self, probability: [u64; 3]) -> Option<(HostId, Class)> {
         let count = |numbers: &[u32]| {
             let mut found: BTreeMap<u32, usize> = BTreeMap::new();
@@ -218,7 +221,7 @@ impl Places {
         };
         (0..self.rack.len()).find_map(|host| lacks(host).map(|(class, _)| (HostId(host as u32), class)))
     }
-    /// A host of a class, all alike.
+    /// Draws a host of a class; all hosts of the class are equally likely.
     fn draw(&self, src: HostId, class: Class, rng: &mut Rng) -> HostId {
         let all = (0..self.rack.len() as u32).map(HostId);
         let fits: Vec<HostId> = all.filter(|&dst| dst != src && self.class(src, dst) == class).collect();
@@ -249,18 +252,18 @@ mod tests {
             ("strid(1)", "did you mean `stride`?"),
             ("stride", "the wrong number of values"),
             ("random(1, 2)", "the wrong number of values"),
-            ("stride(4", "lacks a closing `)`"),
-            ("stride(-1)", "has `-1` where a whole number is due"),
+            ("stride(4", "has no closing `)`"),
+            ("stride(-1)", "has `-1`, which is not a whole number"),
             ("staggered(0.5, x)", "has `x`"),
-            ("staggered(0.8, 0.3)", "more than 1 in all"),
-            ("h0", "is no pattern of pairs"),
+            ("staggered(0.8, 0.3)", "whose sum is above 1"),
+            ("h0", "is not a pattern of pairs"),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}: {:?}", read(text));
         }
     }
 
     #[test]
-    fn a_stride_goes_round_the_hosts() {
+    fn a_stride_wraps_around_the_hosts() {
         let net = build("fat_tree", &[]);
         let all = drawn(&net, "stride(4)", 1);
         assert_eq!(all[..2], [(0, 4), (1, 5)]);
@@ -268,7 +271,8 @@ mod tests {
         assert_eq!(drawn(&net, "stride(20)", 1), all);
     }
 
-    /// Shares of the classes within five standard deviations, and receivers that are alike within a class.
+    /// Shares of the classes within five standard deviations; receivers of a class are equally
+    /// likely.
     #[test]
     fn staggered_receivers_are_as_near_as_the_probabilities_say() {
         let net = build("fat_tree", &[]);
@@ -276,7 +280,7 @@ mod tests {
         let mut to_h0 = [0u32; 16];
         for seed in 0..2000 {
             for (src, dst) in drawn(&net, "staggered(0.5, 0.3)", seed) {
-                // Two hosts below an edge switch, four in a pod.
+                // Two hosts at an edge switch, four in a pod.
                 let class = if src / 2 == dst / 2 { 0 } else { 1 + usize::from(src / 4 != dst / 4) };
                 classes[class] += 1;
                 to_h0[src as usize] += u32::from(dst == 0);
@@ -316,16 +320,16 @@ mod tests {
         let leaves = build("leaf_spine", &[]);
         let one = build("star", &[("hosts", "1")]);
         for (net, text, why, hint) in [
-            (&tree, "stride(16)", "`stride(16)`: of 16 hosts each would send to itself", "`stride(1)` to `stride(15)`"),
-            (&tree, "stride(0)", "each would send to itself", "`stride(15)`"),
-            (&tree, "random(16)", "`random(16)`: a host has 15 others", "`random(1)` to `random(15)`"),
-            (&tree, "random(0)", "a host has 15 others", "`random(1)`"),
-            (&one, "permutation", "`permutation` needs two hosts", "larger"),
-            (&one, "stride(1)", "needs two hosts", "larger"),
-            (&star, "staggered(0.5, 0.3)", "`h0` has no host at another switch of its pod", "0, or take another"),
-            (&star, "staggered(0.5, 0)", "`h0` has no host in another pod", "0, or take another"),
-            (&leaves, "staggered(0.5, 0.3)", "no host at another switch of its pod", "0, or take another"),
-            (&build("fat_tree", &[("k", "2")]), "staggered(0.5, 0)", "`h0` has no host at its switch", "at its switch 0"),
+            (&tree, "stride(16)", "`stride(16)`: each of the 16 hosts would send to itself", "`stride(1)` to `stride(15)`"),
+            (&tree, "stride(0)", "would send to itself", "`stride(15)`"),
+            (&tree, "random(16)", "`random(16)`: a host can send to 15 other hosts", "`random(1)` to `random(15)`"),
+            (&tree, "random(0)", "a host can send to 15 other hosts", "`random(1)`"),
+            (&one, "permutation", "`permutation` needs at least two hosts", "larger"),
+            (&one, "stride(1)", "needs at least two hosts", "larger"),
+            (&star, "staggered(0.5, 0.3)", "`h0` has no host at another switch of its pod", "to 0, or use another"),
+            (&star, "staggered(0.5, 0)", "`h0` has no host in another pod", "to 0, or use another"),
+            (&leaves, "staggered(0.5, 0.3)", "no host at another switch of its pod", "to 0, or use another"),
+            (&build("fat_tree", &[("k", "2")]), "staggered(0.5, 0)", "`h0` has no host at its switch", "at its switch to 0"),
         ] {
             let Misfit { message, hint: found } = read(text).unwrap().count(net).unwrap_err();
             assert!(message.contains(why) && found.contains(hint), "{text}: {message} / {found}");

@@ -1,7 +1,8 @@
 //! Independent flows that arrive at random: an open loop at a given load.
 //!
-//! `load * reference = rate of flows * mean wire bytes of a flow`; the mean is that of the law, not of the sample. With heavy tails a
-//! sample falls short of it: `normalize_load` stretches the arrival times so that the sample offers the load exactly.
+//! `load * reference = rate of flows * mean wire bytes of a flow`; the mean is that of the law, not
+//! of the sample. With heavy tails the mean of a sample is mostly lower: `normalize_load` changes
+//! the arrival times so that the sample offers exactly the load.
 //!
 //! Assumed: gaps are rounded to whole picoseconds; the first flow arrives one gap after `start`; no size is above 1 TB.
 //!
@@ -16,7 +17,7 @@ use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "independent flows at a given load: Poisson arrivals, random pairs, sizes from a law or a table",
     source: "open-loop workload of MERP section 6.1, pFabric section 5.1 and others",
@@ -24,11 +25,11 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
-    /// Which hosts a flow joins.
+    /// Source and destination of a flow.
     pub enum Pairs {
-        /// A random source, and a random destination other than it.
+        /// A random source and a different random destination.
         Uniform = "uniform",
-        /// The same, with the destination at another switch.
+        /// A random source and a random destination at another switch.
         CrossRack = "cross_rack",
     }
 }
@@ -41,24 +42,25 @@ base::params! {
         flows: u32 = "10000" in 1..=100_000_000, "flowloom: ten flows lie above p99.9; MERP's figures need 30000";
         /// Offered load: wire bytes of first transmissions as a fraction of `load_ref`.
         load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "flowloom: half load";
-        /// What the load is a fraction of: the hosts' NICs, the uplinks of top-of-rack switches, or a rate.
+        /// Reference of the load: the NICs of all hosts, the uplinks of top-of-rack switches, or a
+        /// rate.
         load_ref: LoadRef = "hosts", "pFabric and most others; `uplinks` fits MERP section 6.1";
-        /// Which hosts a flow joins.
+        /// Source and destination of a flow.
         pairs: Pairs = "uniform", "MERP section 6.1 names none; all-to-all in pFabric section 5.1";
         /// Hosts that send: `all`, or names and ranges like `h0, h2..h5`.
         src: String = "all", "all-to-all";
         /// Hosts that receive.
         dst: String = "all", "all-to-all";
-        /// When arrivals begin.
+        /// Start of the arrivals.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
-        /// No flow starts after this time; `auto`: all do.
+        /// Latest start of a flow; `auto`: `flows` flows start.
         until: Auto<Dur> = "auto" in Auto::Set(Dur::ZERO)..=Auto::Set(MAX_TIME), "the count ends the arrivals";
-        /// Stretch arrival times so that the sample offers exactly `load`.
+        /// Whether to scale the arrival times so that the sample offers exactly `load`.
         normalize_load: bool = "false", "the law's own mean sets the rate";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = params.sizes.problems(env);
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
@@ -72,10 +74,10 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     match (sources, targets) {
         (Ok(sources), Ok(targets)) => {
             let choice = Choice { env, pairs: params.pairs, sources, targets };
-            if let Some(lonely) = choice.lonely() {
-                let name = hosts::name_of(env.net, lonely);
-                let hint = "let `dst` name more hosts, or take a larger network";
-                add("dst", format!("host `{name}` has no destination left"), hint);
+            if let Some(source) = choice.without_destination() {
+                let name = hosts::name_of(env.net, source);
+                let hint = "write more hosts in `dst`, or use a larger network";
+                add("dst", format!("host `{name}` has no destination"), hint);
             }
         }
         (a, b) => [a.err(), b.err()].into_iter().flatten().for_each(|(key, message)| add(key, message, HINT)),
@@ -86,12 +88,12 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         add(
             "until",
             format!("`{until}` is not after `start`, `{}`", params.start),
-            "give a later time, or leave it out for all flows",
+            "write a later time, or remove `until` to start all flows",
         );
     }
     if params.normalize_load && params.until != Auto::Auto {
-        let message = "`true` moves arrivals across `until`".to_owned();
-        add("normalize_load", message, "give only one of `normalize_load` and `until`");
+        let message = "`true` moves arrivals, also beyond `until`".to_owned();
+        add("normalize_load", message, "write only one of `normalize_load` and `until`");
     }
     if found.is_empty() {
         found.extend(too_long(params, env));
@@ -99,37 +101,37 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     found
 }
 
-/// Arrivals that would outlast every run.
+/// Returns a problem if the last flow would start after [`MAX_TIME`].
 fn too_long(params: &Params, env: &Env<'_>) -> Option<Problem> {
     let gap = mean_gap_ps(params, env, &params.sizes.law(env).ok()?);
     let span = gap * f64::from(params.flows) + params.start.0 as f64;
     (params.until == Auto::Auto && span > MAX_TIME.0 as f64).then(|| Problem {
         key: "load",
         message: format!(
-            "`{}` spreads {} flows over {:.0} s, at most {MAX_TIME} are allowed",
+            "`{}` spreads {} flows over {:.0} s, but at most {MAX_TIME} are allowed",
             params.load,
             params.flows,
             span * 1e-12
         ),
-        hint: "raise `load`, or take fewer `flows` or an `until`".to_owned(),
+        hint: "raise `load`, write fewer `flows`, or write an `until`".to_owned(),
     })
 }
 
-/// The mean time between arrivals.
+/// Returns the mean time between arrivals.
 fn mean_gap_ps(params: &Params, env: &Env<'_>, law: &SizeLaw) -> f64 {
     let offered = params.load.0 as f64 * params.load_ref.bps(env.net) as f64;
     env.packets.mean_wire(law, params.sizes.size_unit) * 8e12 * 1e9 / offered
 }
 
-/// The workload.
+/// Poisson arrivals.
 pub struct Poisson(Params);
 
 impl Poisson {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Poisson(params.clone())
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
         params.sizes.ignored()
     }
@@ -149,7 +151,7 @@ impl Workload for Poisson {
             }
             if now > MAX_TIME {
                 return Err(format!(
-                    "flow {} of `poisson` would start after {MAX_TIME}: raise `load` or take fewer `flows`",
+                    "flow {} of `poisson` would start after {MAX_TIME}: raise `load` or write fewer `flows`",
                     flows.len()
                 ));
             }
@@ -195,7 +197,8 @@ impl Workload for Poisson {
 }
 
 impl Poisson {
-    /// Stretches the arrival times so that the wire bytes of all flows, over the time to the last arrival, are the load.
+    /// Scales the arrival times so that the wire bytes of all flows, divided by the time to the
+    /// last arrival, are exactly the load.
     fn normalize(&self, env: &Env<'_>, flows: &mut [Drawn], reference: f64) -> Result<(), String> {
         let start = Time(self.0.start.0);
         let span = flows.last().map_or(Dur::ZERO, |f| f.start.since(start)).0 as f64;
@@ -205,7 +208,7 @@ impl Poisson {
             return Ok(());
         }
         if wanted > MAX_TIME.0 as f64 {
-            return Err(format!("`poisson` would last longer than {MAX_TIME}: raise `load` or take fewer `flows`"));
+            return Err(format!("`poisson` would last longer than {MAX_TIME}: raise `load` or write fewer `flows`"));
         }
         for flow in flows {
             let since = flow.start.since(start).0 as f64;
@@ -215,7 +218,7 @@ impl Poisson {
     }
 }
 
-/// One flow after another, each from its streams.
+/// Draws one flow after another from random streams.
 struct Source<'a> {
     env: &'a Env<'a>,
     unit: Unit,
@@ -235,7 +238,7 @@ impl<'a> Source<'a> {
         let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
         Ok(Source { env, unit: p.sizes.size_unit, mean_gap_ps: mean_gap_ps(p, env, &law), law, choice, arrivals, sizes, pairs })
     }
-    /// When the next flow arrives behind one that arrived `now`.
+    /// Draws the time of the next arrival after an arrival at `now`.
     fn next(&mut self, now: Dur) -> Dur {
         let gap = math::floor(self.arrivals.exponential(self.mean_gap_ps) + 0.5);
         Dur(now.0.saturating_add(gap as u64))
@@ -247,7 +250,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Which hosts a flow joins.
+/// The choice of source and destination of a flow.
 struct Choice<'a> {
     env: &'a Env<'a>,
     pairs: Pairs,
@@ -259,11 +262,11 @@ impl Choice<'_> {
     fn allows(&self, src: HostId, dst: HostId) -> bool {
         src != dst && (self.pairs == Pairs::Uniform || !hosts::same_rack(self.env.net, src, dst))
     }
-    /// A source without a destination.
-    fn lonely(&self) -> Option<HostId> {
+    /// Returns a source without a possible destination, if any.
+    fn without_destination(&self) -> Option<HostId> {
         self.sources.iter().copied().find(|s| !self.targets.iter().any(|d| self.allows(*s, *d)))
     }
-    /// A random source, then a random destination among those it may have.
+    /// Draws a random source, then a random destination among those that the source may have.
     fn draw(&self, rng: &mut Rng) -> (HostId, HostId) {
         let pick = |rng: &mut Rng, set: &[HostId]| set[rng.below(set.len() as u64) as usize];
         let src = pick(rng, &self.sources);
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parameters_leave_the_sizes_alone() {
+    fn other_parameters_do_not_change_the_sizes() {
         let bench = Bench::new("single_tree", &[]);
         let sizes =
             |set: &[(&'static str, &str)]| -> Vec<u64> { bench.draw("poisson", set, 6).iter().map(|f| f.size_bytes).collect() };

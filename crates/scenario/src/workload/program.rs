@@ -1,17 +1,20 @@
-//! Flows of programs: ranks that send, receive and compute, each operation after others of its rank.
+//! Flows of programs: ranks that send, receive and compute. An operation may depend on other
+//! operations of its rank.
 //!
-//! What is between two messages becomes the delay with which one flow follows others. Each message is a flow.
+//! Each message is a flow. The computations between two messages become the delay between the flows.
 //!
-//! - An operation starts when all operations that it comes after have ended.
-//! - A computation ends its time after its start.
+//! - An operation starts when all operations that it depends on have ended.
+//! - A computation ends when its duration is over.
 //! - A send starts a flow. It ends when the flow ends, or at once if its message is eager.
-//! - A receive ends when the flow of its message has ended and it has started itself. It takes the first message in the order of the
-//!   sender's operations that goes from its source to its rank with its tag and is not taken yet.
-//! - A message between ranks on one host takes no time.
+//! - A receive ends when it has started and the flow of its message has ended. It takes the first
+//!   message, in the order of the sender's operations, from its source to its rank with its tag
+//!   that no other receive has taken.
+//! - A message between ranks on the same host takes no time.
 //!
-//! Model: computations of a rank overlap where nothing forbids it; sending and receiving take no time of a processor; a message leaves when its send
-//! starts, whether it is awaited or not. A rank learns of the arrival of its own message no sooner than a bare header could have come back, and what it computes
-//! meanwhile counts from the arrival.
+//! Model: computations of a rank overlap unless a dependency orders them; sending and receiving
+//! take no processor time; a message is sent when its send starts, whether a receive waits for it
+//! or not. A rank learns that its own message has arrived no sooner than a packet without payload
+//! could have come back; the duration of computations in this time counts from the arrival.
 
 mod moment;
 
@@ -23,16 +26,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 base::params! {
-    /// Where and when a program runs.
+    /// Hosts and start of a program.
     pub struct Ranks {
-        /// The hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`. `linear`: rank n is on host n.
+        /// The hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`; `linear`: rank n is on host n.
         placement: String = "linear", "LogGOPSim: ranks are nodes";
-        /// When the program starts.
+        /// Start of the program.
         start: Dur = "0s" in Dur(0)..=MAX_TIME, "flowloom: there is nothing before";
     }
 }
 
-/// A program: by rank its operations.
+/// A program: the operations of each rank.
 #[derive(Default)]
 pub struct Program {
     ranks: Vec<Vec<Op>>,
@@ -41,26 +44,26 @@ pub struct Program {
 /// An operation of a rank.
 struct Op {
     act: Act,
-    /// The operations of its rank after whose ends it starts.
+    /// Operations of the same rank that must end before this operation starts.
     after: Vec<u32>,
-    /// The operations of its rank after whose starts it starts.
+    /// Operations of the same rank that must start before this operation starts.
     with: Vec<u32>,
-    /// What messages call it: `line 12`, `node 7`.
+    /// Number of its line or node, for error messages: `line 12`, `node 7`.
     place: u64,
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It takes a time.
+    /// Computes for a time.
     Compute(Dur),
-    /// It sends a message.
+    /// Sends a message.
     Send(Message),
-    /// It waits for a message.
+    /// Waits for a message.
     Receive {
         /// The rank that sends the message.
         from: u32,
-        /// Its tag; `None`: any.
+        /// The tag of the message; `None`: any tag.
         tag: Option<u64>,
     },
 }
@@ -68,54 +71,56 @@ pub enum Act {
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The rank that receives it.
+    /// The rank that receives the message.
     pub to: u32,
-    /// Its bytes; none at all count as one.
+    /// Size in bytes; 0 counts as 1.
     pub bytes: u64,
-    /// What a receive knows it by.
+    /// Tag that a receive must match.
     pub tag: u64,
-    /// Its send ends at once.
+    /// Whether the send ends at once.
     pub eager: bool,
-    /// Messages that belong together.
+    /// Number of the group of the message.
     pub group: Option<u32>,
 }
 
-/// Files in which flows wait for more others than this, in all, fit into no memory.
+/// Maximum number of waits of all flows together. More would not fit into memory.
 const MOST_WAITS: usize = 50_000_000;
 
-/// What is known of an operation whose turn has come.
+/// The times of an operation.
 struct Times {
     start: Rc<Moment>,
     end: Rc<Moment>,
-    /// When its message has arrived, of a send.
+    /// For a send: arrival of the message.
     arrival: Option<Rc<Moment>>,
 }
 
 impl Program {
-    /// A program of `ranks` ranks without operations.
+    /// Creates a program of `ranks` ranks without operations.
     pub fn new(ranks: usize) -> Program {
         Program { ranks: (0..ranks).map(|_| Vec::new()).collect() }
     }
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks.len() as u32
     }
-    /// Adds an operation that starts after others of its rank have ended. Returns its number within the rank.
+    /// Adds an operation that starts after the operations `after` of its rank have ended. Returns
+    /// its number within the rank.
     pub fn add(&mut self, rank: u32, act: Act, after: Vec<u32>, place: u64) -> u32 {
         let ops = &mut self.ranks[rank as usize];
         ops.push(Op { act, after, with: Vec::new(), place });
         ops.len() as u32 - 1
     }
-    /// Lets an operation start after another of its rank has ended.
+    /// Makes an operation start after another operation of its rank has ended.
     pub fn after_end(&mut self, rank: u32, op: u32, other: u32) {
         self.ranks[rank as usize][op as usize].after.push(other);
     }
-    /// Lets an operation start after another of its rank has started.
+    /// Makes an operation start after another operation of its rank has started.
     pub fn after_start(&mut self, rank: u32, op: u32, other: u32) {
         self.ranks[rank as usize][op as usize].with.push(other);
     }
 
-    /// The flows of the program. `unit` is what the places of operations count, like `line`. The error is a sentence.
+    /// Returns the flows of the program. `unit` names the places of operations in error messages,
+    /// like `line`. The error is a complete message.
     pub fn flows(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Vec<Drawn>, String> {
         self.flows_by(params, hosts, unit, &mut Search::new())
     }
@@ -148,7 +153,7 @@ impl Program {
                     if src != dst {
                         if start.longest() > MAX_TIME {
                             return Err(format!(
-                                "rank {rank}, {unit} {}: starts more than {MAX_TIME} after what it waits for",
+                                "rank {rank}, {unit} {}: starts more than {MAX_TIME} after the operations that it waits for",
                                 op.place
                             ));
                         }
@@ -160,14 +165,14 @@ impl Program {
                 }
             };
             if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
-                return Err(format!("its flows wait for others more than {MOST_WAITS} times in all, which is too much"));
+                return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
             }
             times[rank as usize][number as usize] = Some(Times { start, end, arrival });
         }
         Ok(flows)
     }
 
-    /// The hosts of the ranks.
+    /// Returns the hosts of the ranks.
     fn placed(&self, placement: &str, hosts: &Hosts<'_>) -> Result<Vec<HostId>, String> {
         let listed: Vec<HostId> = if placement == "linear" {
             (0..hosts.count()).map(HostId).collect()
@@ -177,12 +182,12 @@ impl Program {
             words.map(host).collect::<Result<_, String>>()?
         };
         if listed.len() < self.ranks.len() {
-            return Err(format!("there are {} ranks, and hosts for {}", self.ranks.len(), listed.len()));
+            return Err(format!("the program has {} ranks, but `placement` has hosts for {}", self.ranks.len(), listed.len()));
         }
         Ok(listed)
     }
 
-    /// For each receive the send whose message it takes.
+    /// Returns for each receive the send whose message it takes.
     fn taken(&self, unit: &str) -> Result<BTreeMap<At, At>, String> {
         let mut sent: BTreeMap<(u32, u32), Sent> = BTreeMap::new();
         for (at, op) in self.all() {
@@ -196,7 +201,7 @@ impl Program {
             let send = sent.get_mut(&(from, at.rank)).and_then(|sent| sent.take(tag));
             let tagged = tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
             let never =
-                || format!("rank {}, {unit} {}: rank {from} sends no message{tagged} that is left for it", at.rank, op.place);
+                || format!("rank {}, {unit} {}: no message{tagged} from rank {from} is left for this receive", at.rank, op.place);
             taken.insert(at, send.ok_or_else(never)?);
         }
         Ok(taken)
@@ -207,7 +212,7 @@ impl Program {
         ranks.flat_map(|(ops, rank)| ops.iter().zip(0..).map(move |(op, number)| (At { rank, op: number }, op)))
     }
 
-    /// All operations, each behind those that it waits for.
+    /// Returns all operations, each after the operations that it waits for.
     fn in_order(&self, taken: &BTreeMap<At, At>, unit: &str) -> Result<Vec<At>, String> {
         let mut next: BTreeMap<At, Vec<At>> = BTreeMap::new();
         let mut missing: Vec<Vec<u32>> = self.ranks.iter().map(|ops| vec![0; ops.len()]).collect();
@@ -232,24 +237,25 @@ impl Program {
         }
         match self.all().find(|(at, _)| missing[at.rank as usize][at.op as usize] > 0) {
             None => Ok(order),
-            Some((at, op)) => Err(format!("rank {}, {unit} {}: waits for itself, over what it waits for", at.rank, op.place)),
+            Some((at, op)) => Err(format!("rank {}, {unit} {}: waits for itself, through other operations", at.rank, op.place)),
         }
     }
 }
 
-/// An operation by its rank and its number there.
+/// An operation: its rank, and its number within the rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct At {
     rank: u32,
     op: u32,
 }
 
-/// The sends of one rank to another one that no receive has taken, in the order of the sender's operations.
+/// The sends from one rank to another rank that no receive has taken, in the order of the sender's
+/// operations.
 #[derive(Default)]
 struct Sent {
     all: VecDeque<At>,
     by_tag: BTreeMap<u64, VecDeque<At>>,
-    /// Sends that a receive has taken and that are still in one of the two queues.
+    /// Sends that a receive has taken but that are still in the other queue.
     gone: BTreeSet<At>,
 }
 
@@ -258,12 +264,12 @@ impl Sent {
         self.all.push_back(at);
         self.by_tag.entry(tag).or_default().push_back(at);
     }
-    /// The first send with a tag, or with any.
+    /// Takes the first send with a tag, or with any tag.
     fn take(&mut self, tag: Option<u64>) -> Option<At> {
         let queue = tag.map_or(Some(&mut self.all), |tag| self.by_tag.get_mut(&tag))?;
         loop {
             let at = queue.pop_front()?;
-            // A send is in two queues: the second one forgets it.
+            // A send is in two queues; it is skipped in the second queue.
             if !self.gone.remove(&at) {
                 self.gone.insert(at);
                 return Some(at);
@@ -273,9 +279,10 @@ impl Sent {
 }
 
 impl Message {
-    /// The flow of the message, from one host to another.
+    /// Returns the flow of the message, from one host to another.
     fn flow(&self, (src, dst): (HostId, HostId), start: &Moment) -> Drawn {
-        // No flow ends before the run has begun.
+        // A flow cannot end before the run starts, so a delay at least as long makes `not_before`
+        // redundant.
         let later = start.flows.iter().any(|(_, delay)| *delay >= start.not_before);
         let not_before = Time::ZERO + if later { Dur::ZERO } else { start.not_before };
         let after = (!start.flows.is_empty()).then(|| After { flows: start.flows.clone(), not_before, give_up_after: None });
@@ -293,7 +300,7 @@ mod tests {
         Act::Send(Message { to, bytes: 100_000, tag, eager: false, group: None })
     }
 
-    /// An all-reduce in a ring: each rank sends in each step what it has received in the step before.
+    /// An all-reduce in a ring: each rank sends in each step the data received in the step before.
     fn ring(ranks: u32) -> Program {
         let mut program = Program::new(ranks as usize);
         for rank in 0..ranks {
@@ -315,7 +322,8 @@ mod tests {
             let (bench, mut search) = (Bench::new("star", &[("hosts", &hosts)]), Search::new());
             let params = Ranks { placement: "linear".to_owned(), start: Dur::ZERO };
             let flows = ring(ranks).flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap();
-            // Both of the step before: its own message and the one that it received.
+            // Each flow waits for two flows of the step before: the rank's own message and the
+            // message that it received.
             assert!(flows.iter().flat_map(|flow| &flow.after).all(|after| after.flows.len() == 2));
             search.looked_at as f64 / flows.len() as f64
         };
@@ -336,6 +344,6 @@ mod tests {
         }
         program.add(1, Act::Receive { from: 0, tag: Some(6) }, Vec::new(), 9);
         let message = program.taken("line").unwrap_err();
-        assert_eq!(message, "rank 1, line 9: rank 0 sends no message with tag 6 that is left for it");
+        assert_eq!(message, "rank 1, line 9: no message with tag 6 from rank 0 is left for this receive");
     }
 }

@@ -1,15 +1,21 @@
-//! Requests in a closed loop: an aggregator asks its workers, and asks again when all answers have ended.
+//! Requests in a closed loop: an aggregator sends a request to its workers, and the next request
+//! when all answers have ended.
 //!
-//! Each answer is a flow from a worker to the aggregator. Workers are the hosts after the aggregator in the order of their numbers, round and
-//! round. The answers to one request are a group. The next request's answers start `think_time` after the last answer has ended: with its last
-//! byte at the aggregator, given up by its sender, or `give_up_after` old. An answer on which the aggregator has given up goes on.
+//! Each answer is a flow from a worker to the aggregator. Workers are the hosts after the
+//! aggregator in the order of their numbers, starting again at host 0 after the last host. The
+//! answers to one request are a group. The answers to the next request start `think_time` after the
+//! last answer has ended. An answer has ended when its last byte is at the aggregator, when its
+//! sender has given up, or when it is `give_up_after` old. An answer that is too old is not
+//! stopped.
 //!
 //! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 5.1.
 //!
-//! Assumed: the request itself is no packet; a worker hears of it no sooner than a bare header would reach it. `think_time = "auto"` is one
-//! round trip of the worker: a full packet to the aggregator and a bare header back over an idle network. An answer that never ends delays the
-//! next request by `give_up_after`; the source gives no time, and 100 ms is four times its latest deadline. `repeat = "auto"` draws twice as
-//! many requests as the aggregator's link can carry from `start` to `end`, since answers that are given up leave bytes behind.
+//! Assumed: the request itself is not a packet; a worker gets it no sooner than a packet without
+//! payload would arrive. `think_time = "auto"` is one round trip of the worker: a full packet to
+//! the aggregator and a packet without payload back over an idle network. An answer that never ends
+//! delays the next request by `give_up_after`; the source gives no time, and 100 ms is four times
+//! its latest deadline. `repeat = "auto"` draws twice as many requests as the aggregator's link can
+//! carry from `start` to `end`, since not all bytes of answers that are given up are sent.
 
 use super::hosts::HostName;
 use super::sizes::Sizes;
@@ -19,9 +25,9 @@ use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time, math};
 use fabric::routes::{self, Routes};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "an aggregator asks its workers, and asks again when all have answered",
+    summary: "an aggregator sends a request to its workers, and the next request when all have answered",
     source: "STAM (2019) section 5.1",
     ..Meta::PLAIN
 };
@@ -34,25 +40,27 @@ base::params! {
             min = "100KB", "STAM section 5.1.1";
             max = "500KB", "STAM section 5.1.1";
         }
-        /// How many answers a request has.
+        /// Number of answers to a request.
         workers: u32 = "" in 1..=10_000, "";
-        /// The host that asks.
+        /// The host that sends the requests.
         aggregator: HostName = "h0", "flowloom: the first host";
-        /// When the answers to the first request start.
+        /// Start of the answers to the first request.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
-        /// How many requests; `auto`: as many as there may be before the run's `end`.
+        /// Number of requests; `auto`: as many as possible before the run's `end`.
         repeat: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "STAM section 5.1: the next starts when all have answered";
-        /// From the last end of an answer to the start of the next ones; `auto`: one round trip.
+        /// Time from the last end of an answer to the start of the next answers; `auto`: one round
+        /// trip.
         think_time: Auto<Dur> = "auto" in Auto::Set(Dur::ZERO)..=Auto::Set(MAX_TIME), "flowloom: the request reaches the worker, and a packet comes back";
-        /// An answer counts as ended for the next request when it is so old.
+        /// Age at which an answer counts as ended for the next request.
         give_up_after: Dur = "100ms" in Dur(1)..=MAX_TIME, "flowloom: four times the latest deadline of STAM section 5.1.1";
     }
 }
 
-/// The most pairs of an answer and one that it waits for: each takes some 40 bytes.
+/// Maximum number of pairs of an answer and an answer that it waits for. Each pair takes about 40
+/// bytes.
 const MOST_PAIRS: u64 = 10_000_000;
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = params.sizes.problems(env);
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
@@ -60,18 +68,18 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     match &aggregator {
         Err(message) => add("aggregator", message.clone(), "`aggregator` is the name of a host"),
         Ok(_) if env.net.hosts().len() < 2 => {
-            add("aggregator", "the network has no other host".to_owned(), "take a larger network");
+            add("aggregator", "the network has no other host".to_owned(), "use a larger network");
         }
         Ok(_) => {}
     }
     match (params.repeat, env.end) {
         (Auto::Auto, None) => add(
             "repeat",
-            "`auto` requests never stop, and the run has no `end`".to_owned(),
-            "give `end = \"1s\"` at the top, or a `repeat`",
+            "with `auto`, requests never stop, but the run has no `end`".to_owned(),
+            "write `end = \"1s\"` at the top of the file, or a `repeat`",
         ),
         (Auto::Auto, Some(end)) if end.0 <= params.start.0 => {
-            add("start", format!("`{}` is not before the run's `end`", params.start), "start earlier, or end the run later");
+            add("start", format!("`{}` is not before the run's `end`", params.start), "write an earlier `start`, or a later `end`");
         }
         _ => {}
     }
@@ -79,18 +87,18 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         let workers = u64::from(params.workers);
         let pairs = (Requests::new(params, env).requests - 1).saturating_mul(workers * workers);
         if pairs > MOST_PAIRS {
-            let message = format!("each of {workers} answers waits for {workers}, which is {pairs} pairs over all requests");
-            let hint = format!("at most {MOST_PAIRS} are allowed: take fewer `workers`, a smaller `repeat` or an earlier `end`");
+            let message = format!("each of {workers} answers waits for {workers} others, which is {pairs} pairs over all requests");
+            let hint = format!("at most {MOST_PAIRS} are allowed: write fewer `workers`, a smaller `repeat` or an earlier `end`");
             found.push(Problem { key: "workers", message, hint });
         }
     }
     found
 }
 
-/// The requests that are drawn where no number is given.
+/// Returns the number of requests that are drawn if no number is given.
 fn as_many_as_fit(params: &Params, env: &Env<'_>) -> Option<u64> {
     let (law, aggregator) = (params.sizes.law(env).ok()?, hosts::host(env.net, &params.aggregator.0).ok()?);
-    // Both directions of a cable have one rate.
+    // Both directions of a cable have the same rate.
     let access = env.net.host_rate(aggregator);
     let span = env.end?.0.checked_sub(params.start.0)?;
     let bytes = env.packets.mean_wire(&law, params.sizes.size_unit) * f64::from(params.workers);
@@ -98,14 +106,14 @@ fn as_many_as_fit(params: &Params, env: &Env<'_>) -> Option<u64> {
     Some(math::ceil(2.0 * span as f64 / each) as u64)
 }
 
-/// The workload.
+/// Requests in a closed loop.
 pub struct Requests {
     params: Params,
     requests: u64,
 }
 
 impl Requests {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let requests = match params.repeat {
             Auto::Set(requests) => u64::from(requests),
@@ -113,7 +121,7 @@ impl Requests {
         };
         Requests { params: params.clone(), requests }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
         let single = params.repeat == Auto::Set(1);
         params.sizes.ignored().into_iter().chain(["think_time", "give_up_after"].into_iter().filter(|_| single)).collect()
@@ -127,7 +135,7 @@ impl Workload for Requests {
         let dst = hosts::host(env.net, &p.aggregator.0)?;
         let others = env.net.hosts().len() as u32 - 1;
         if others == 0 {
-            return Err("`requests` needs two hosts".to_owned());
+            return Err("`requests` needs at least two hosts".to_owned());
         }
         let worker = |i: u32| HostId((dst.0 + 1 + i % others) % (others + 1));
         let think: Vec<Dur> = match p.think_time {
@@ -190,7 +198,7 @@ mod tests {
         assert!(flows.iter().all(|f| f.dst == HostId(2) && (100_000..=500_000).contains(&f.size_bytes)));
         assert_eq!(flows.iter().map(|f| f.group.unwrap()).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
         assert!(flows[..4].iter().all(|f| f.after.is_none() && f.start == Time(1_000_000_000)));
-        // Two links of 10 Gb/s and 1 us: a full packet out, a header back.
+        // Two links of 10 Gb/s and 1 us: a full packet in one direction, a header back.
         let delay = Dur::from_ns(2 * (1200 + 1000) + 2 * (32 + 1000));
         let after = |flows: Vec<u32>, delay| Some(After { give_up_after: Some(Dur::from_ms(50)), ..After::new(&flows, delay) });
         assert!(flows[4..8].iter().all(|f| f.after == after(vec![0, 1, 2, 3], delay)));
@@ -201,7 +209,8 @@ mod tests {
         assert!(sizes(1) == sizes(1) && sizes(1) != sizes(2));
     }
 
-    /// A request of 20 answers has 6.16 MB on the wire on average, 4.93 ms of the access link of 10 Gb/s: 203 requests a second, drawn twice.
+    /// A request with 20 answers has 6.16 MB on the wire on average, which take 4.93 ms on the
+    /// access link of 10 Gb/s: 203 requests a second; twice as many are drawn.
     #[test]
     fn as_many_requests_as_fit_before_the_end() {
         let bench = Bench::new("star", &[("hosts", "21")]);
@@ -235,10 +244,13 @@ mod tests {
         let bench = Bench::new("star", &[]);
         for (set, why) in [
             (vec![], "`workers` is missing"),
-            (vec![("workers", "2")], "repeat: `auto` requests never stop"),
+            (vec![("workers", "2")], "repeat: with `auto`, requests never stop"),
             (vec![("workers", "2"), ("repeat", "1"), ("aggregator", "s0")], "aggregator: `s0` is a switch"),
             (vec![("workers", "2"), ("repeat", "1"), ("min", "2MB")], "min: `2MB` is above"),
-            (vec![("workers", "1000"), ("repeat", "12")], "workers: each of 1000 answers waits for 1000, which is 11000000 pairs"),
+            (
+                vec![("workers", "1000"), ("repeat", "12")],
+                "workers: each of 1000 answers waits for 1000 others, which is 11000000 pairs",
+            ),
         ] {
             let message = bench.read("requests", &set).err().unwrap();
             assert!(message.contains(why), "{set:?}: {message}");

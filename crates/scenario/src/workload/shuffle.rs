@@ -1,14 +1,16 @@
-//! Every host fetches data from every other host, in a random order of its own, a few at a time: the shuffle of a MapReduce job.
+//! Every host fetches data from every other host, in its own random order, a few at a time: the
+//! shuffle of a MapReduce job.
 //!
-//! A fetch is a flow from the other host to the one that fetches. The fetches of a host are a group, so that the completion time of the group is
-//! that of the host.
+//! A fetch is a flow from another host to the host that fetches. The fetches of a host are a group,
+//! so that the completion time of the group is the completion time of the host.
 //!
 //! Source: DiFS (Cui and Qian, 2013), section IV-C.
 //!
-//! Model: no disk, as in the source.
+//! Model: without disks, as in the source.
 //!
-//! Assumed: the request for a fetch is no packet; the other host hears of it no sooner than a bare header would reach it. With `parallel` above
-//! 1, a fetch waits for the one `parallel` before it in the host's order, and not for whichever ends first.
+//! Assumed: the request for a fetch is not a packet; the sending host gets it no sooner than a
+//! packet without payload would arrive. With `parallel` above 1, fetch i of a host waits for its
+//! fetch i - `parallel`, not for the fetch that ends first.
 
 use super::size::Unit;
 use super::{After, Drawn, Env, MAX_TIME, Workload};
@@ -16,9 +18,9 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "every host fetches from every other one, in random order, a few at a time",
+    summary: "every host fetches from every other host, in random order, a few at a time",
     source: "DiFS (2013) section IV-C",
     ..Meta::PLAIN
 };
@@ -26,44 +28,45 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a shuffle.
     pub struct Params {
-        /// What a host fetches from each other host.
+        /// Amount of data that a host fetches from each other host.
         size: Bytes = "" in Bytes(1)..=Bytes(1_000_000_000_000), "";
-        /// What the size counts: application bytes, or bytes on the wire.
+        /// Unit of the size: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
-        /// How many fetches of a host run at a time. The next starts when an earlier one has ended.
+        /// Number of fetches of a host that run at the same time. The next fetch starts when an
+        /// earlier fetch has ended.
         parallel: u32 = "1" in 1..=100_000, "DiFS section IV-C: sequentially";
-        /// When the first fetches start.
+        /// Start of the first fetches.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
     }
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let others = (env.net.hosts().len() as u64).saturating_sub(1);
     let problem = |key, message: String, hint: String| Some(Problem { key, message, hint });
     let found = match others {
-        0 => problem("parallel", "the network has no two hosts".to_owned(), "take a larger network".to_owned()),
+        0 => problem("parallel", "the network has fewer than two hosts".to_owned(), "use a larger network".to_owned()),
         _ if u64::from(params.parallel) > others => {
-            let message = format!("`{}`: a host fetches from {others} others", params.parallel);
-            problem("parallel", message, format!("at most {others} fetches run at a time"))
+            let message = format!("`{}`: a host fetches from only {others} other hosts", params.parallel);
+            problem("parallel", message, format!("write `parallel = {others}` or less"))
         }
         _ => None,
     };
     found.into_iter().collect()
 }
 
-/// The workload.
+/// A shuffle.
 pub struct Shuffle {
     params: Params,
     hosts: u64,
 }
 
 impl Shuffle {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         Shuffle { params: params.clone(), hosts: env.net.hosts().len() as u64 }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(_params: &Params) -> Vec<&'static str> {
         Vec::new()
     }
@@ -77,7 +80,7 @@ impl Workload for Shuffle {
         let mut flows: Vec<Drawn> = Vec::with_capacity(self.flows() as usize);
         for dst in (0..hosts).map(HostId) {
             let mut from: Vec<HostId> = (0..hosts).map(HostId).filter(|src| *src != dst).collect();
-            // Fisher and Yates.
+            // Fisher-Yates shuffle.
             for i in (1..from.len()).rev() {
                 from.swap(i, rng.below(i as u64 + 1) as usize);
             }
@@ -126,7 +129,7 @@ mod tests {
         }
         orders.sort_unstable();
         orders.dedup();
-        assert_eq!(orders.len(), 16, "each host has an order of its own");
+        assert_eq!(orders.len(), 16, "each host has its own order");
         assert_ne!(flows, bench.draw("shuffle", &set, 2));
     }
 
@@ -144,7 +147,7 @@ mod tests {
         let bench = Bench::new("star", &[("hosts", "4")]);
         let refused = |bench: &Bench, set: &[(&'static str, &str)]| bench.read("shuffle", set).err().unwrap();
         assert!(refused(&bench, &[]).contains("`size` is missing"));
-        assert_eq!(refused(&bench, &[("size", "1MB"), ("parallel", "4")]), "parallel: `4`: a host fetches from 3 others");
-        assert!(refused(&Bench::new("star", &[("hosts", "1")]), &[("size", "1MB")]).contains("no two hosts"));
+        assert_eq!(refused(&bench, &[("size", "1MB"), ("parallel", "4")]), "parallel: `4`: a host fetches from only 3 other hosts");
+        assert!(refused(&Bench::new("star", &[("hosts", "1")]), &[("size", "1MB")]).contains("fewer than two hosts"));
     }
 }

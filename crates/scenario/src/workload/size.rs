@@ -1,14 +1,14 @@
-//! Laws of flow sizes, and what their sizes are on the wire.
+//! Laws of flow sizes, and the wire bytes of their sizes.
 
 use super::cdf::{Cdf, MAX_SIZE_BYTES};
 use base::{Rng, math};
 
 base::choice! {
-    /// What a size counts.
+    /// The unit of a size.
     pub enum Unit {
         /// Application bytes.
         Payload = "payload",
-        /// Bytes on the wire: a packet of the size of the MTU carries the MTU less a header.
+        /// Bytes on the wire: a packet of MTU size carries the MTU minus the header.
         Wire = "wire",
     }
 }
@@ -16,9 +16,9 @@ base::choice! {
 /// A law of sizes in whole bytes, at least 1 and at most [`MAX_SIZE_BYTES`]. Continuous laws are rounded up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeLaw {
-    /// Always the same.
+    /// A constant.
     Fixed(u64),
-    /// Every whole number of bytes from the first to the second alike.
+    /// Uniform over the whole numbers of bytes from the first to the second.
     Uniform(u64, u64),
     /// Exponential with this mean.
     Exponential(f64),
@@ -34,11 +34,11 @@ pub enum SizeLaw {
 }
 
 impl SizeLaw {
-    /// Pareto with this mean: scale = mean (shape - 1) / shape.
+    /// Returns the Pareto law with this mean: scale = mean (shape - 1) / shape.
     pub fn pareto(shape: f64, mean: f64) -> SizeLaw {
         SizeLaw::Pareto { shape, scale: mean * (shape - 1.0) / shape }
     }
-    /// One size. Takes one number from the stream, whatever the law.
+    /// Draws a size. Takes one number from the stream, whatever the law.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let whole = |x: f64| math::ceil(x) as u64;
         let size = match self {
@@ -53,7 +53,8 @@ impl SizeLaw {
         };
         size.clamp(1, MAX_SIZE_BYTES)
     }
-    /// The mean of `ceil(max(S - offset, 0) / step)` for the size S: the sum of P(S > j step + offset) over j from 0. Closed forms.
+    /// Returns the mean of `ceil(max(S - offset, 0) / step)` for the size S: the sum of P(S > j
+    /// step + offset) over j from 0. Closed forms.
     fn tail_sum(&self, step: u64, offset: u64) -> f64 {
         let (m, o) = (step as f64, offset as f64);
         match self {
@@ -73,7 +74,7 @@ impl SizeLaw {
             SizeLaw::Table(cdf) => cdf.tail_sum(step, offset),
         }
     }
-    /// P(S <= t).
+    /// Returns P(S <= t).
     fn at_most(&self, t: u64) -> f64 {
         match self {
             SizeLaw::Fixed(size) => f64::from(u8::from(*size <= t)),
@@ -85,12 +86,13 @@ impl SizeLaw {
             SizeLaw::Table(cdf) => cdf.at_most(t),
         }
     }
-    /// The mean size.
+    /// Returns the mean size.
     pub fn mean(&self) -> f64 {
         self.tail_sum(1, 0)
     }
-    /// The law as points (size, probability of at most that size), between which probabilities are interpolated: exact for tables, fixed and
-    /// uniform sizes, at most 1000 points for the others.
+    /// Returns the law as points (size, probability of at most that size); probabilities between
+    /// points are interpolated. The points are exact for tables, fixed and uniform sizes; other
+    /// laws have at most 1000 points.
     fn points(&self) -> Vec<(u64, f64)> {
         let whole = |x: f64| (math::ceil(x) as u64).clamp(1, MAX_SIZE_BYTES);
         match self {
@@ -105,8 +107,9 @@ impl SizeLaw {
     }
 }
 
-/// Where continuous laws are evaluated, as (probability above, probability up to there): equal steps, and ever smaller ones for the tail, the
-/// last of which is taken for the end of the law.
+/// Returns the quantiles at which continuous laws are evaluated, as (probability above, probability
+/// up to this point): equal steps, then ever smaller steps for the tail. The last quantile is taken
+/// as the end of the law.
 fn quantiles() -> impl Iterator<Item = (f64, f64)> {
     const STEPS: u32 = 970;
     const HALVINGS: i32 = 29;
@@ -116,7 +119,7 @@ fn quantiles() -> impl Iterator<Item = (f64, f64)> {
     body.chain(tail).enumerate().map(move |(i, tail)| (tail, if i == last { 1.0 } else { 1.0 - tail }))
 }
 
-/// A sample of sizes as points: every size, or the quantiles of a large sample.
+/// Returns a sample of sizes as points: every size, or the quantiles of a large sample.
 pub(super) fn points_of_sample(mut sizes: Vec<u64>) -> Vec<(u64, f64)> {
     const MOST: usize = 500;
     sizes.sort_unstable();
@@ -141,7 +144,8 @@ pub(super) fn points_of_sample(mut sizes: Vec<u64>) -> Vec<(u64, f64)> {
     points
 }
 
-/// Sum of min(1, (scale / (j m + o))^a) over j from 0: ones up to the scale, then a Hurwitz zeta function by Euler and Maclaurin.
+/// Returns the sum of min(1, (scale / (j m + o))^a) over j from 0: ones up to the scale, then a
+/// Hurwitz zeta function by the Euler-Maclaurin formula.
 fn pareto_tail_sum(a: f64, scale: f64, m: f64, o: f64) -> f64 {
     let ones = if scale < o { 0.0 } else { math::floor((scale - o) / m) + 1.0 };
     let term = |j: f64| math::pow(scale / (j * m + o), a);
@@ -165,36 +169,38 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Application bytes of a flow whose size is given in `unit`; at least 1.
+    /// Returns the application bytes of a flow whose size is given in `unit`; at least 1.
     pub fn payload(self, size: u64, unit: Unit) -> u64 {
         match unit {
             Unit::Payload => size,
             Unit::Wire => size.saturating_sub(self.header.saturating_mul(size.div_ceil(self.mtu))).max(1),
         }
     }
-    /// Bytes on the wire of `payload` application bytes.
+    /// Returns the bytes on the wire of `payload` application bytes.
     pub fn wire(self, payload: u64) -> u64 {
         proto::Flow::wire_bytes(payload, self.mtu - self.header, self.header)
     }
-    /// The points of a law of sizes given in `unit`, in application bytes.
+    /// Returns the points of a law of sizes given in `unit`, in application bytes.
     pub fn points(self, law: &SizeLaw, unit: Unit) -> Vec<(u64, f64)> {
         let mut points = law.points();
         let mut largest = 0;
         for (size, _) in &mut points {
-            // A last packet with few bytes has a header of its own: one byte more on the wire may be fewer of the application.
+            // The last packet needs a header too: one more byte on the wire may mean fewer
+            // application bytes.
             largest = self.payload(*size, unit).max(largest);
             *size = largest;
         }
         points
     }
-    /// Mean bytes on the wire of flows whose sizes, in `unit`, follow `law`.
+    /// Returns the mean bytes on the wire of flows whose sizes, in `unit`, follow `law`.
     pub fn mean_wire(self, law: &SizeLaw, unit: Unit) -> f64 {
         let h = self.header as f64;
         match unit {
             // S + h ceil(S / mss)
             Unit::Payload => law.mean() + h * law.tail_sum(self.mtu - self.header, 0),
-            // A size s above h becomes s, or s - h where its last packet would hold nothing but a part of a header:
-            // s - h (ceil(s / mtu) - ceil((s - h) / mtu)). Up to h the one packet has one byte: h + 1.
+            // A size s above h becomes s, or s - h if its last packet would hold only a part of a
+            // header: s - h (ceil(s / mtu) - ceil((s - h) / mtu)). Up to h the only packet has one
+            // byte: h + 1.
             Unit::Wire => {
                 let parts = law.tail_sum(self.mtu, 0) - law.tail_sum(self.mtu, self.header);
                 let small = |s: u64| (law.at_most(s) - law.at_most(s - 1)) * (1.0 + 2.0 * h - s as f64);
@@ -237,9 +243,9 @@ mod tests {
         }
     }
 
-    /// The law's own sums against sums over the probabilities of single sizes, up to where nothing is left.
+    /// Compares the closed forms with sums over the probabilities of single sizes.
     #[test]
-    fn closed_forms_are_the_sums_they_stand_for() {
+    fn closed_forms_equal_their_sums() {
         let laws =
             [SizeLaw::Exponential(300.0), SizeLaw::Exponential(4000.0), SizeLaw::pareto(6.0, 5000.0), SizeLaw::pareto(9.0, 20.0)];
         for law in laws {
@@ -252,7 +258,8 @@ mod tests {
         }
     }
 
-    /// The mean of the points, sizes spread evenly between neighbours, against that of the law.
+    /// Compares the mean of the points, with sizes spread evenly between neighbours, with the mean
+    /// of the law.
     #[test]
     fn points_have_the_mean_of_their_law() {
         let mut laws =

@@ -1,4 +1,4 @@
-//! The sizes of a workload's flows as parameters: a law, or a table.
+//! Parameters for the flow sizes of a workload: a law, or a table.
 
 use super::Env;
 use super::cdf::{self, Cdf, Format, SHIPPED};
@@ -23,7 +23,7 @@ base::choice! {
 }
 
 base::params! {
-    /// What every workload has that draws sizes from a law.
+    /// Parameters of every workload that draws sizes from a law.
     pub struct Sizes {
         /// Law of the sizes.
         size: Size = "pareto", "MERP section 6.1";
@@ -35,17 +35,18 @@ base::params! {
         min: Bytes = "2KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
         /// Largest size of `uniform`.
         max: Bytes = "198KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
-        /// Table of sizes: the name of a shipped one, or a file with its extension.
+        /// Table of sizes: the name of a shipped distribution, or the path of a file with its
+        /// extension.
         cdf: String = "websearch", "DCTCP (SIGCOMM 2010)";
-        /// How the file of a table is written.
+        /// Format of the file of a table.
         cdf_format: Format = "own", "the format of the shipped tables";
-        /// What sizes count: application bytes, or bytes on the wire.
+        /// Unit of sizes: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view; MERP's scenarios count `wire`";
     }
 }
 
 impl Sizes {
-    /// The law that the parameters describe.
+    /// Returns the law that the parameters describe.
     pub fn law(&self, env: &Env<'_>) -> Result<SizeLaw, String> {
         let mean = self.mean.0 as f64;
         Ok(match self.size {
@@ -67,12 +68,13 @@ impl Sizes {
         }
         cdf::parse(&self.cdf, &env.files.text(&self.cdf)?, self.cdf_format)
     }
-    /// Problems that show only between the parameters, and in files.
+    /// Returns the problems that depend on several parameters or on files.
     pub fn problems(&self, env: &Env<'_>) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
         if self.size == Size::Uniform && self.min > self.max {
-            add("min", format!("`{}` is above `max`, `{}`", self.min, self.max), "sizes are uniform from `min` to `max`");
+            let hint = "write a `min` that is at most `max`: sizes are uniform from `min` to `max`";
+            add("min", format!("`{}` is above `max`, `{}`", self.min, self.max), hint);
         }
         if let Err(message) = self.law(env) {
             let names = SHIPPED.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
@@ -80,7 +82,7 @@ impl Sizes {
         }
         found
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(&self) -> Vec<&'static str> {
         let used: &[&str] = match self.size {
             Size::Pareto => &["mean", "shape"],
@@ -91,14 +93,14 @@ impl Sizes {
         };
         ["mean", "shape", "min", "max", "cdf", "cdf_format"].into_iter().filter(|k| !used.contains(k)).collect()
     }
-    /// The files that the law is read from.
+    /// Returns the files that the law is read from.
     pub fn files(&self) -> Vec<String> {
         let file = self.size == Size::Cdf && is_file(&self.cdf);
         file.then(|| self.cdf.clone()).into_iter().collect()
     }
 }
 
-/// Whether `cdf` names a file: no shipped name has a dot or a slash.
+/// Returns whether `cdf` names a file: names of shipped distributions have no dot and no slash.
 fn is_file(name: &str) -> bool {
     name.contains(['.', '/', '\\'])
 }

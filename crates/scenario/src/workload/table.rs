@@ -1,13 +1,18 @@
 //! Flows one by one, from a CSV or a Parquet file.
 //!
-//! Columns `src`, `dst` (names of hosts, or their numbers), `size_bytes`, `start` (a time with unit) and, if wanted, `deadline` (the time
-//! at which the flow should have finished, with unit, counted from the start of the run) and `group` (a whole number).
+//! Columns: `src`, `dst` (names of hosts, or their numbers), `size_bytes`, `start` (a time with
+//! unit); optional: `deadline` (the time at which the flow should have finished, with unit, counted
+//! from the start of the run) and `group` (a whole number).
 //!
-//! A flow may wait for others: `after` names the rows of these flows, counted from 1 and separated by spaces, and `delay` is the time from
-//! the last of their ends to the start of the flow (`0s` where it is empty). Such a flow has no `start`, and its `deadline` counts from its start.
+//! A flow may wait for other flows: `after` lists the rows of these flows, counted from 1 and
+//! separated by spaces, and `delay` is the time from the last of their ends to the start of the
+//! flow (default `0s`). A flow with `after` has no `start`, and its `deadline` counts from its
+//! start.
 //!
-//! Files of others may call columns otherwise and have more of them: `columns` gives our names and the file's, and `time_unit` what their times count.
-//! A `flows.parquet` of our own results is known by its columns: its flows come again, each at the time at which it started there.
+//! Files of other programs may have other names for the columns, and further columns: `columns`
+//! maps our names to those of the file, and `time_unit` is the unit of their times. A
+//! `flows.parquet` of our own results is recognized by its columns: its flows are repeated, each at
+//! the time at which it started in that run.
 //!
 //! Source: own format.
 
@@ -24,7 +29,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "flows one by one, from a file",
     source: "own format: src,dst,size_bytes,start[,deadline,group,after,delay]",
@@ -34,13 +39,15 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a table of flows.
     pub struct Params {
-        /// CSV or Parquet file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`, `after`, `delay`; relative to the scenario.
+        /// Path of a CSV or Parquet file with the columns `src`, `dst`, `size_bytes`, `start` and
+        /// optionally `deadline`, `group`, `after`, `delay`; relative to the scenario.
         path: String = "", "";
-        /// What sizes count: application bytes, or bytes on the wire.
+        /// Unit of sizes: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
-        /// What the file calls columns that it calls otherwise, like `{ src = "from", size_bytes = "bytes" }`; it may have more columns then. `own`: as above.
+        /// Names of columns in the file, if they differ from ours, like `{ src = "from", size_bytes
+        /// = "bytes" }`; the file may then have further columns. `own`: our names.
         columns: Columns = "own", "own format", quiet;
-        /// What times count; `text`: each time has its unit.
+        /// Unit of times; `text`: each time has its own unit.
         time_unit: TimeUnit = "text", "own format", quiet;
     }
 }
@@ -48,19 +55,20 @@ base::params! {
 const NEEDED: [&str; 4] = ["src", "dst", "size_bytes", "start"];
 const OPTIONAL: [&str; 4] = ["deadline", "group", "after", "delay"];
 
-/// What our own results call columns that have other names here.
+/// Names of columns in our own results that differ from the names here.
 const RESULTS: [(&str, &str); 3] = [("start", "start_ps"), ("deadline", "deadline_ps"), ("group", "group_id")];
 
-/// The columns that are called otherwise: our names and the file's. The error is a sentence.
+/// Returns pairs of our name and the name in the file, for columns whose names differ. The error is
+/// a complete message.
 fn names(columns: &Columns) -> Result<Vec<(&'static str, String)>, String> {
     columns.among(&[NEEDED, OPTIONAL].concat(), "column of flows")
 }
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group,after,delay]`, like `h0,h3,1500000,10us`";
     if let Err(message) = names(&params.columns) {
-        let hint = "like `columns = { src = \"from\", dst = \"to\", size_bytes = \"bytes\" }`".to_owned();
+        let hint = "write a table like `columns = { src = \"from\", dst = \"to\", size_bytes = \"bytes\" }`".to_owned();
         return vec![Problem { key: "columns", message, hint }];
     }
     match read(params, env) {
@@ -72,13 +80,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-/// How the values of a table are to be read.
+/// The state for reading the rows of a table.
 struct Reading<'a> {
     hosts: BTreeMap<&'a str, HostId>,
     time_unit: TimeUnit,
     size_unit: Unit,
     packets: Packets,
-    /// In our own results, groups have numbers of the whole run: here they are counted.
+    /// In our own results, groups are numbered over the whole run: here they are numbered again
+    /// from 0.
     groups: Option<BTreeMap<u64, u32>>,
 }
 
@@ -116,7 +125,7 @@ fn flows(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|(other, _)| *other as usize >= flows.len());
     if let Some(number) = flows.iter().position(beyond) {
         return Err(format!(
-            "{}: flow {} waits for a row that is not there; the last row is {}",
+            "{}: flow {} waits for a row that does not exist; the last row is {}",
             params.path,
             number + 1,
             flows.len()
@@ -151,15 +160,15 @@ impl Reading<'_> {
         };
         let after = after(row, self.time_unit)?;
         if after.is_some() && row.optional("start").is_some() {
-            return Err(row.wrong("start", "a flow that waits for others has no start of its own: leave it empty"));
+            return Err(row.wrong("start", "must be empty, because a flow with `after` starts when other flows have ended"));
         }
         if self.groups.is_some() && row.optional("start").is_none() {
-            return Err(row.wrong("start_ps", "this flow never began: it waited for one that did not end"));
+            return Err(row.wrong("start_ps", "this flow never started: it waited for a flow that did not end"));
         }
         let start = if after.is_some() { Time::ZERO } else { time("start")? };
         let deadline = row.optional("deadline").is_some().then(|| time("deadline")).transpose()?;
         if deadline.is_some_and(|d| d <= start) {
-            return Err(row.wrong("deadline", "does not lie after the start; it counts from the start of the run"));
+            return Err(row.wrong("deadline", "is not after the start of the flow; it counts from the start of the run"));
         }
         let number = |text: &str| text.parse::<u32>().map_err(|_| "is not a whole number below 2^32".to_owned());
         let group = row.optional("group").is_some();
@@ -174,7 +183,7 @@ impl Reading<'_> {
     }
 }
 
-/// The flows that the flow of a row waits for.
+/// Reads the flows that the flow of a row waits for.
 fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
     let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| time_unit.read(text))).transpose()?;
     if let Some(delay) = delay.filter(|delay| *delay > MAX_TIME) {
@@ -182,7 +191,7 @@ fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
     }
     if row.optional("after").is_none() {
         return match delay {
-            Some(_) => Err(row.wrong("delay", "is given, and `after` is not")),
+            Some(_) => Err(row.wrong("delay", "is given, but `after` is empty")),
             None => Ok(None),
         };
     }
@@ -195,16 +204,17 @@ fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
     Ok(Some(After::new(&flows, delay.unwrap_or(Dur::ZERO))))
 }
 
-/// The workload.
+/// Flows from a table.
 pub struct Table {
     params: Params,
     count: u64,
-    /// Read when they are asked for: a file may have millions, and most of what is asked is how many.
+    /// Read at the first request: a file may have millions of flows, and most callers need only
+    /// their number.
     flows: OnceCell<Result<Arc<Vec<Drawn>>, String>>,
 }
 
 impl Table {
-    /// With these parameters.
+    /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let path = &params.path;
         let count = if is_parquet(path) {
@@ -214,7 +224,7 @@ impl Table {
         };
         Table { params: params.clone(), count, flows: OnceCell::new() }
     }
-    /// Parameters that have no effect beside the others.
+    /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(_params: &Params) -> Vec<&'static str> {
         Vec::new()
     }
@@ -263,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_whether_some_row_has_a_deadline() {
+    fn deadlines_of_rows_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         for (rows, some) in [("h0,h3,1,10us,", false), ("h0,h3,1,0s,\nh0,h3,1,10us,2ms", true)] {
             std::fs::write(dir.path().join("flows.csv"), format!("src,dst,size_bytes,start,deadline\n{rows}\n")).unwrap();
@@ -309,12 +319,12 @@ mod tests {
         assert_eq!((flows[1].deadline, flows[0].after.is_none()), (Some(Time(1_000_000_000)), true));
         assert_eq!(flows[2].after, Some(After::new(&[0, 1], Dur::ZERO)));
         for (row, why) in [
-            ("h0,h1,1,0s,1,", "column `start`: a flow that waits"),
+            ("h0,h1,1,0s,1,", "column `start`: must be empty"),
             ("h0,h1,1,,0,", "`0` is not the number of a row"),
             ("h0,h1,1,,x,", "`x` is not the number of a row"),
             ("h0,h1,1,0s,,1us", "column `delay`: is given"),
             ("h0,h1,1,,1,2000000s", "column `delay`: `2000000s` is longer than 1000000s"),
-            ("h0,h1,1,,2,", "flow 1 waits for a row that is not there; the last row is 1"),
+            ("h0,h1,1,,2,", "flow 1 waits for a row that does not exist; the last row is 1"),
             ("h0,h1,1,,1,", "flow 1 waits for itself"),
         ] {
             let message = attempt(&format!("src,dst,size_bytes,start,after,delay\n{row}\n")).unwrap_err();
@@ -323,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_have_other_names_and_more_columns() {
+    fn files_of_other_programs_have_other_names_and_more_columns() {
         let text = "id,from,to,bytes,t\n7,h0,h3,1500,12.5\n";
         let names = ("columns", "src=from, dst = to,size_bytes=bytes, start=t");
         let flows = attempt_with(text, &[names, ("time_unit", "us")]).unwrap();
@@ -333,19 +343,19 @@ mod tests {
         );
         for (columns, unit, why) in [
             (names.1, "text", "`12.5` has no unit"),
-            ("src=from", "us", "there is no column `dst`; columns are `id`, `from`, `to`, `bytes`, `t`"),
+            ("src=from", "us", "there is no column `dst`; the columns are `id`, `from`, `to`, `bytes`, `t`"),
             ("src=from,dst=to,size_bytes=bytes,start=t,group=g", "us", "no column `g`"),
-            ("source=from", "us", "`source` is no column of flows: one of src, dst"),
+            ("source=from", "us", "`source` is not a known column of flows: write one of src, dst"),
             ("from", "us", "`from` has `from`, which is not like `src=from`"),
         ] {
             let message = attempt_with(text, &[("columns", columns), ("time_unit", unit)]).unwrap_err();
             assert!(message.contains(why), "{columns}: {message}");
         }
         let message = attempt_with(&text.replace("12.5", "5m"), &[names, ("time_unit", "s")]).unwrap_err();
-        assert!(message.contains("column `start`: `5m` is not a number of s"), "{message}");
+        assert!(message.contains("column `start`: `5m` is not a plain number in the unit s"), "{message}");
     }
 
-    /// A Parquet file of these columns: whole numbers, and texts where a value is no number.
+    /// Returns a Parquet file with these columns: whole numbers, or texts if a value is not a number.
     fn parquet(columns: &[(&str, &[&str])]) -> Vec<u8> {
         use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
         use parquet::file::writer::SerializedFileWriter;
@@ -385,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn parquet_files_are_read_and_our_own_results_are_known() {
+    fn parquet_files_are_read_and_our_own_results_are_recognized() {
         let bytes = parquet(&[("to", &["h3", "h0"]), ("bytes", &["1500", "1"]), ("from", &["h0", "8"]), ("t", &["12", "0"])]);
         let columns = [("columns", "src=from, dst=to, size_bytes=bytes, start=t"), ("time_unit", "us")];
         let flows = attempt_parquet(&bytes, &columns).unwrap();
@@ -408,19 +418,25 @@ mod tests {
         let mut never = results;
         never[4].1 = &["5", "", "7"];
         let message = attempt_parquet(&parquet(&never), &[]).unwrap_err();
-        assert_eq!(message, "path: f.parquet: row 2: column `start_ps`: this flow never began: it waited for one that did not end");
+        assert_eq!(
+            message,
+            "path: f.parquet: row 2: column `start_ps`: this flow never started: it waited for a flow that did not end"
+        );
         let message = attempt_parquet(&bytes, &[]).unwrap_err();
-        assert!(message.contains("f.parquet: there is no column `src`; columns are"), "{message}");
+        assert!(message.contains("f.parquet: there is no column `src`; the columns are"), "{message}");
     }
 
-    /// Damage is an error or goes unnoticed, as in values; it is never a panic.
+    /// A damaged file gives an error or other values, never a panic.
     #[test]
     fn damaged_parquet_files_are_refused() {
         let bytes = parquet(&[("src", &["0", "1"]), ("dst", &["3", "4"]), ("size_bytes", &["9", "8"]), ("start_ps", &["5", "6"])]);
         let columns = [("columns", "start=start_ps"), ("time_unit", "ps")];
         assert_eq!(attempt_parquet(&bytes, &columns).unwrap().len(), 2);
         for end in 0..bytes.len() {
-            assert!(attempt_parquet(&bytes[..end], &columns).unwrap_err().contains("f.parquet: this is no Parquet file"), "{end}");
+            assert!(
+                attempt_parquet(&bytes[..end], &columns).unwrap_err().contains("f.parquet: this is not a valid Parquet file"),
+                "{end}"
+            );
         }
         for bytes in damaged(&bytes) {
             let _ = attempt_parquet(&bytes, &columns);
@@ -445,8 +461,8 @@ mod tests {
             ("h0,h1,1.5,0s,,", "`1.5` is not a whole number"),
             ("h0,h1,1,5,,", "has no unit"),
             ("h0,h1,1,2000000s,,", "is after"),
-            ("h0,h1,1,2s,1s,", "not lie after the start"),
-            ("h0,h1,1,2s,2s,", "not lie after the start"),
+            ("h0,h1,1,2s,1s,", "not after the start of the flow"),
+            ("h0,h1,1,2s,2s,", "not after the start of the flow"),
             ("h0,h1,1,0s,,x", "`x` is not a whole number"),
             ("h0,h1,1", "3 values"),
         ] {

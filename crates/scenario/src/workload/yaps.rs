@@ -1,7 +1,7 @@
 //! Flows from an input trace of YAPS, the simulator of pHost and pFabric's successors.
 //!
 //! ```text
-//! 0 1.000012 x x 14 x x 3 77         number, start in seconds, two fields without effect, packets of 1460 bytes, two more, source, destination
+//! 0 1.000012 x x 14 x x 3 77         number, start in seconds, two ignored fields, packets of 1460 bytes, two ignored fields, source, destination
 //! ```
 //! Source and destination are numbers of hosts, or names.
 //!
@@ -16,29 +16,29 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta { summary: "flows from an input trace of YAPS", source: "NetSys/simulator", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of flows from a file.
     pub struct Params {
-        /// The file; relative to the scenario.
+        /// Path of the file; relative to the scenario.
         path: String = "", "";
     }
 }
 
-/// What a packet of YAPS carries.
+/// Application bytes in a packet of YAPS.
 const PACKET_BYTES: u64 = 1460;
 
-/// Problems that show only against the rest of the scenario.
+/// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     listed::check::<Format>(params, env)
 }
 
-/// The workload.
+/// Flows from an input trace of YAPS.
 pub type Yaps = Listed<Format>;
 
-/// How flows stand in the file.
+/// The file format.
 pub struct Format;
 
 impl listed::Format for Format {

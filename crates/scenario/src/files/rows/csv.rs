@@ -3,7 +3,8 @@
 use super::Records;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-/// The names of the columns, and the rows after them with their lines. Lines that begin with `#` are skipped.
+/// Returns the names of the columns, and the rows with their lines. Lines that begin with `#` are
+/// skipped.
 pub(super) fn read<'a>(file: &'a str, text: &'a str) -> Result<(Vec<String>, Records<'a>), String> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let texts = |record: &StringRecord| record.iter().map(str::to_owned).collect::<Vec<String>>();
@@ -15,7 +16,7 @@ pub(super) fn read<'a>(file: &'a str, text: &'a str) -> Result<(Vec<String>, Rec
     Ok((header, Box::new(rows)))
 }
 
-/// The line of a record. The reader reports the position at which the record before it ended.
+/// Returns the line of a record. The reader reports the end of the previous record.
 fn line_of(text: &str, position: Option<&csv::Position>) -> u64 {
     let Some(position) = position else { return 1 };
     let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or(&[]);

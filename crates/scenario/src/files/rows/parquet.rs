@@ -16,24 +16,25 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The table in these bytes.
+    /// Reads the header of the table in these bytes.
     pub fn new(file: &'a str, bytes: Arc<[u8]>) -> Result<Self, String> {
         let reader = guarded(file, || SerializedFileReader::new(Bytes::from_owner(bytes)))?;
         Ok(Table { file, reader })
     }
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn header(&self) -> Vec<String> {
         self.fields().iter().map(|field| field.name().to_owned()).collect()
     }
-    /// How many rows there are at most.
+    /// Returns the maximum number of rows.
     pub fn count(&self) -> u64 {
-        // Groups say how many they hold; what the file says of all of them is not what is read.
+        // Reading uses the row counts of the groups, not the total in the header of the file.
         self.reader.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
     }
-    /// Hands each row over with its number, from 1: the values of these columns as texts, numbers in decimal, none as an empty text.
+    /// Calls `each` with every row and its number, from 1: the values of these columns as texts,
+    /// numbers in decimal, missing values as empty texts.
     pub fn each(&self, columns: &[usize], each: &mut dyn FnMut(u64, Vec<String>) -> Result<(), String>) -> Result<(), String> {
         let file = self.file;
-        // Columns come in the order of the file.
+        // The library returns columns in the order of the file.
         let mut order = columns.to_vec();
         order.sort_unstable();
         let fields = order.iter().map(|place| Arc::clone(&self.fields()[*place])).collect();
@@ -58,20 +59,20 @@ impl<'a> Table<'a> {
 }
 
 thread_local! {
-    /// Whether this thread is in the library.
+    /// Whether this thread is in a call of the library.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets panics of the library pass without a word: they become errors.
-static HUSHED: Once = Once::new();
+/// Installs the hook that suppresses the panic messages of the library: its panics become errors.
+static SILENCED: Once = Once::new();
 
-/// Runs a piece of the library, which panics on some files that are damaged.
+/// Calls the library, which panics on some damaged files.
 fn guarded<T>(file: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    HUSHED.call_once(|| {
-        let tell = panic::take_hook();
+    SILENCED.call_once(|| {
+        let report = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !INSIDE.get() {
-                tell(info);
+                report(info);
             }
         }));
     });
@@ -79,7 +80,7 @@ fn guarded<T>(file: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Resu
     let done = catch_unwind(AssertUnwindSafe(run));
     INSIDE.set(false);
     match done {
-        Ok(done) => done.map_err(|e| format!("{file}: this is no Parquet file that can be read: {e}")),
+        Ok(done) => done.map_err(|e| format!("{file}: this is not a valid Parquet file: {e}")),
         Err(_) => Err(format!("{file}: this Parquet file is damaged")),
     }
 }
@@ -94,10 +95,10 @@ fn text(field: &Field) -> Result<String, &'static str> {
     match field {
         Field::Null => Ok(String::new()),
         Field::Str(text) => Ok(text.clone()),
-        Field::Bytes(bytes) => bytes.as_utf8().map(str::to_owned).map_err(|_| "bytes that are no text"),
+        Field::Bytes(bytes) => bytes.as_utf8().map(str::to_owned).map_err(|_| "a value that is not UTF-8 text"),
         Field::Float(number) => Ok(number.to_string()),
         Field::Double(number) => Ok(number.to_string()),
-        Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => Err("a value with parts"),
+        Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => Err("a nested value"),
         other => Ok(other.to_string()),
     }
 }

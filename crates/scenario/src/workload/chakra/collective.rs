@@ -1,17 +1,19 @@
 //! Collectives as messages between their members.
 //!
-//! With n members and S bytes (`comm_size`) a message has, as in ASTRA-sim: S/n in all-reduce, reduce-scatter and all-to-all; S in all-gather.
+//! With n members and S bytes (`comm_size`), the size of a message is as in ASTRA-sim: S/n in
+//! all-reduce, reduce-scatter and all-to-all; S in all-gather.
 //!
 //! | collective | messages |
 //! |---|---|
-//! | all-reduce | ring: 2(n-1) steps; direct: all to all twice; tree: up and down a binomial tree with S each |
+//! | all-reduce | ring: 2(n-1) steps; direct: all to all twice; tree: up and down a binomial tree, S each |
 //! | reduce-scatter, all-gather | ring: n-1 steps; direct: all to all |
-//! | all-to-all | each to all others at once |
+//! | all-to-all | each member to all other members at the same time |
 //! | broadcast, reduce | S down, or up, a binomial tree from the root |
 //! | gather, scatter | S, or S/n, between the root and each other member |
-//! | barrier | one byte to the members 1, 2, 4, ... places on, round by round |
+//! | barrier | one byte to the members 1, 2, 4, ... positions ahead, round by round |
 //!
-//! A collective has ended for a member when its own messages have arrived where they went, and those for it have come.
+//! A collective has ended for a member when its own messages have arrived and it has received all
+//! messages for it.
 
 use super::super::program::{Act, Message, Program};
 use super::Algorithm;
@@ -32,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By its number in the schema.
+    /// Returns the kind with this number in the schema.
     pub fn of(number: u64) -> Option<Kind> {
         use Kind::{AllGather, AllReduce, AllToAll, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter};
         let kinds = [AllReduce, Reduce, AllGather, Gather, Scatter, Broadcast, AllToAll, ReduceScatter, ReduceScatter, Barrier];
@@ -44,24 +46,26 @@ impl Kind {
 pub struct Collective {
     pub kind: Kind,
     pub bytes: u64,
-    /// The place among the members of the one that it goes out from, or comes together at.
+    /// Index of the root among the members.
     pub root: usize,
 }
 
-/// What runs a collective.
+/// Adds the messages of a collective to a program.
 struct Run<'a> {
-    /// By member: its rank, the operation after which it begins, and what messages call it.
+    /// By member: its rank, the operation after which it begins, and the id of its node for error
+    /// messages.
     members: &'a [(u32, u32, u64)],
     program: &'a mut Program,
     group: u32,
-    /// By member: the operations with which its part has ended.
+    /// By member: the operations that must end before its part has ended.
     ends: Vec<Vec<u32>>,
-    /// Messages so far: each has a tag of its own.
+    /// Number of messages so far. Each message has its own tag.
     messages: u64,
 }
 
 impl Collective {
-    /// Adds its messages to a program. Returns by member the operation with which the collective ends for it.
+    /// Adds the messages of the collective to a program. Returns by member the operation that ends
+    /// the collective for this member.
     pub fn run(&self, algorithm: Algorithm, group: u32, members: &[(u32, u32, u64)], program: &mut Program) -> Vec<u32> {
         let n = members.len();
         let mut run = Run { members, program, group, ends: members.iter().map(|member| vec![member.1]).collect(), messages: 0 };
@@ -93,11 +97,11 @@ impl Collective {
                 }
             }
             Kind::Barrier => {
-                let mut heard: Vec<u32> = members.iter().map(|member| member.1).collect();
+                let mut ready: Vec<u32> = members.iter().map(|member| member.1).collect();
                 let steps = std::iter::successors(Some(1), |step| Some(2 * step)).take_while(|step| *step < n);
                 for step in steps {
-                    let before = heard.clone();
-                    (0..n).for_each(|i| heard[(i + step) % n] = run.message(i, (i + step) % n, 1, &[before[i]]));
+                    let before = ready.clone();
+                    (0..n).for_each(|i| ready[(i + step) % n] = run.message(i, (i + step) % n, 1, &[before[i]]));
                 }
             }
         }
@@ -106,10 +110,11 @@ impl Collective {
 }
 
 impl Run<'_> {
-    /// A message after operations of its source. Returns the operation with which it has been received.
+    /// Adds a message that is sent after operations of its source. Returns the operation that
+    /// receives it.
     fn message(&mut self, src: usize, dst: usize, bytes: u64, after: &[u32]) -> u32 {
         let ((from, _, place), (to, _, other)) = (self.members[src], self.members[dst]);
-        // Tags of nodes are smaller; collectives count on from there.
+        // Tags of nodes are below 2^32, tags of collectives above.
         let tag = (u64::from(self.group) + 1) << 32 | self.messages;
         self.messages += 1;
         let message = Message { to, bytes, tag, eager: false, group: Some(self.group) };
@@ -123,10 +128,10 @@ impl Run<'_> {
 
     fn ring(&mut self, bytes: u64, steps: usize) {
         let n = self.members.len();
-        let mut heard: Vec<u32> = self.members.iter().map(|member| member.1).collect();
+        let mut ready: Vec<u32> = self.members.iter().map(|member| member.1).collect();
         for _ in 0..steps {
-            let before = heard.clone();
-            (0..n).for_each(|i| heard[(i + 1) % n] = self.message(i, (i + 1) % n, bytes, &[before[i]]));
+            let before = ready.clone();
+            (0..n).for_each(|i| ready[(i + 1) % n] = self.message(i, (i + 1) % n, bytes, &[before[i]]));
         }
     }
 
@@ -138,11 +143,12 @@ impl Run<'_> {
         }
     }
 
-    /// Messages along a binomial tree, down from its root or up to it. A member sends after `first`, if that is given, and after what it has received.
-    /// Returns by member an operation after which it has received all.
+    /// Adds messages along a binomial tree, down from its root or up to it. A member sends after
+    /// `first`, if given, and after all messages that it has received. Returns by member an
+    /// operation that ends when it has received all messages.
     fn tree(&mut self, bytes: u64, root: usize, up: bool, first: Option<Vec<u32>>) -> Vec<u32> {
         let n = self.members.len();
-        let mut heard: Vec<Vec<u32>> = (0..n).map(|i| vec![first.as_ref().map_or(self.members[i].1, |first| first[i])]).collect();
+        let mut ready: Vec<Vec<u32>> = (0..n).map(|i| vec![first.as_ref().map_or(self.members[i].1, |first| first[i])]).collect();
         let mut steps: Vec<usize> = std::iter::successors(Some(1), |step| Some(2 * step)).take_while(|step| *step < n).collect();
         if !up {
             steps.reverse();
@@ -151,14 +157,15 @@ impl Run<'_> {
             for upper in (0..n).step_by(2 * step).filter(|upper| upper + step < n) {
                 let (upper, lower) = ((upper + root) % n, (upper + step + root) % n);
                 let (src, dst) = if up { (lower, upper) } else { (upper, lower) };
-                let received = self.message(src, dst, bytes, &heard[src].clone());
-                heard[dst].push(received);
+                let received = self.message(src, dst, bytes, &ready[src].clone());
+                ready[dst].push(received);
             }
         }
-        (0..n).map(|i| self.program.add(self.members[i].0, Act::Compute(Dur::ZERO), heard[i].clone(), self.members[i].2)).collect()
+        (0..n).map(|i| self.program.add(self.members[i].0, Act::Compute(Dur::ZERO), ready[i].clone(), self.members[i].2)).collect()
     }
 
-    /// By member: an operation after all of its part so far, after which the rest of its part begins.
+    /// Adds by member an operation that ends its part so far and starts the rest of its part.
+    /// Returns these operations.
     fn meet(&mut self) -> Vec<u32> {
         let ends = std::mem::take(&mut self.ends);
         let end =

@@ -1,10 +1,11 @@
-//! The messages of a trace's file: `GlobalMetadata`, then `Node`s, each behind its length.
+//! The protobuf messages of a trace file: `GlobalMetadata`, then `Node`s, each preceded by its
+//! length.
 //!
 //! Source: et_def.proto, version 0.0.4. Fields that are not needed are skipped.
 
 use prost::Message as _;
 
-/// What a node does, as far as networks go.
+/// The type of a node, as far as it matters for a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeType {
     Send,
@@ -14,7 +15,7 @@ pub enum NodeType {
     Other,
 }
 
-/// What is in front of the nodes.
+/// The message before the nodes.
 #[derive(Clone, PartialEq, prost::Message)]
 struct GlobalMetadata {
     #[prost(string, tag = "1")]
@@ -48,7 +49,7 @@ pub struct Attribute {
     pub value: Option<Value>,
 }
 
-/// Its values that are whole numbers or texts: files differ in the type of a number.
+/// The value of an attribute that is a whole number or a text. Files use different types for numbers.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Value {
     #[prost(int32, tag = "7")]
@@ -76,7 +77,7 @@ pub enum Value {
 }
 
 impl Node {
-    /// What it does.
+    /// Returns the type of the node.
     pub fn kind(&self) -> NodeType {
         match self.node_type {
             5 => NodeType::Send,
@@ -85,7 +86,7 @@ impl Node {
             _ => NodeType::Other,
         }
     }
-    /// The whole number of this name, if there is one that is not negative.
+    /// Returns the attribute of this name if it is a whole number that is not negative.
     pub fn number(&self, name: &str) -> Option<u64> {
         match *self.value(name)? {
             Value::Int32(n) | Value::Sint32(n) | Value::Sfixed32(n) => n.try_into().ok(),
@@ -95,7 +96,7 @@ impl Node {
             Value::Text(ref text) => text.parse().ok(),
         }
     }
-    /// The text of this name.
+    /// Returns the attribute of this name if it is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.value(name)? {
             Value::Text(text) => Some(text),
@@ -107,18 +108,18 @@ impl Node {
     }
 }
 
-/// The nodes of a file. The error names the place by its byte.
+/// Reads the nodes of a file. The error names the offset of the byte.
 pub fn nodes(file: &str, bytes: &[u8]) -> Result<Vec<Node>, String> {
     let mut rest = bytes;
     let wrong = |rest: &[u8], what: &str, e: prost::DecodeError| {
-        format!("{file}: byte {}: this is no {what}: {e}", bytes.len() - rest.len())
+        format!("{file}: byte {}: this is not {what}: {e}", bytes.len() - rest.len())
     };
     let mut found = Vec::new();
-    let head = rest;
-    GlobalMetadata::decode_length_delimited(&mut rest).map_err(|e| wrong(head, "head of a trace", e))?;
+    let start = rest;
+    GlobalMetadata::decode_length_delimited(&mut rest).map_err(|e| wrong(start, "the header of a trace", e))?;
     while !rest.is_empty() {
         let at = rest;
-        found.push(Node::decode_length_delimited(&mut rest).map_err(|e| wrong(at, "node of a trace", e))?);
+        found.push(Node::decode_length_delimited(&mut rest).map_err(|e| wrong(at, "a node of a trace", e))?);
     }
     Ok(found)
 }
@@ -128,21 +129,21 @@ pub fn nodes(file: &str, bytes: &[u8]) -> Result<Vec<Node>, String> {
 pub mod testing {
     use super::*;
 
-    /// A node of this number and type that depends on others.
+    /// Returns a node with this id and type that depends on other nodes.
     pub fn node(id: u64, node_type: i32, deps: &[u64]) -> Node {
         Node { id, node_type, data_deps: deps.to_vec(), ..Node::default() }
     }
 
     impl Node {
-        /// With an attribute more.
+        /// Adds an attribute that is a number.
         pub fn with(self, name: &str, number: u64) -> Node {
             self.and(name, Value::Int64(number.cast_signed()))
         }
-        /// The same of a text.
+        /// Adds an attribute that is a text.
         pub fn named(self, name: &str, text: &str) -> Node {
             self.and(name, Value::Text(text.to_owned()))
         }
-        /// With a duration.
+        /// Sets the duration.
         pub fn takes(self, duration_micros: u64) -> Node {
             Node { duration_micros, ..self }
         }
@@ -152,7 +153,7 @@ pub mod testing {
         }
     }
 
-    /// A trace of these nodes.
+    /// Returns a trace with these nodes.
     pub fn file(nodes: &[Node]) -> Vec<u8> {
         let mut bytes = GlobalMetadata { version: "0.0.4".to_owned() }.encode_length_delimited_to_vec();
         nodes.iter().for_each(|node| bytes.extend(node.encode_length_delimited_to_vec()));
@@ -164,9 +165,10 @@ pub mod testing {
 mod tests {
     use super::*;
 
-    /// A head and a node with fields of most kinds, as protobuf's own library for Python writes them by et_def.proto.
+    /// A header and a node with fields of most types, written by the Python library of protobuf
+    /// from et_def.proto.
     #[test]
-    fn what_another_library_has_written_is_read() {
+    fn files_of_another_library_are_read() {
         let hex = "150a05302e302e34120c0a06736368656d61ea0101787b0803120473656e6418052201012a0302ac023009380442040a025b5d4a040a02\
                    5b5d520e0a0969735f6370755f6f70d80100520f0a09636f6d6d5f73697a654880804052100a05736861726519000000000000e03f5214\
                    0a0c696e766f6c7665645f64696de201030a0101520e0a0770675f6e616d65ea01026470";

@@ -1,41 +1,43 @@
-//! Moments of a program: when an operation starts or ends, said by times and by the ends of flows.
+//! Moments of a program: the start or end of an operation, expressed by times and by the ends of
+//! flows.
 
 use super::Drawn;
 use base::Dur;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Not before a time, and not before some flows have ended, each with a delay after its end.
+/// A moment: the latest of a time and of the ends of some flows, each plus a delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// From the start of the run.
+    /// The time, from the start of the run.
     pub not_before: Dur,
-    /// Flows by their places, in order.
+    /// Flows by index, in order, each with the delay after its end.
     pub flows: Vec<(u32, Dur)>,
 }
 
-/// The search for waits that follow from other waits. Its limits keep the time that planning takes in proportion to the program: a
-/// program whose operations each wait for very old flows would otherwise take quadratic time.
+/// The limits of the search for redundant waits, which follow from other waits. They keep planning
+/// time proportional to the size of the program: a program whose operations each wait for very old
+/// flows would otherwise take quadratic time.
 pub(super) struct Search {
-    /// Waits that it may look at in all.
+    /// Number of waits that the search may examine.
     most: usize,
-    /// Waits that it has looked at.
+    /// Number of waits that it has examined.
     pub looked_at: usize,
 }
 
 impl Search {
-    /// The limit before the first operation.
+    /// Limit before the first operation.
     const FIRST: usize = 1 << 20;
-    /// Each operation raises the limit by this.
+    /// Increase of the limit with each operation.
     const EACH: usize = 64;
-    /// The limit for one operation.
+    /// Limit for a single operation.
     const AT_ONCE: usize = 4096;
 
-    /// The search of a program.
+    /// Creates the search of a program.
     pub fn new() -> Search {
         Search { most: Search::FIRST, looked_at: 0 }
     }
-    /// How many waits it may look at for one more operation.
+    /// Returns the number of waits that the search may examine for the next operation.
     fn next(&mut self) -> usize {
         self.most += Search::EACH;
         (self.most - self.looked_at).min(Search::AT_ONCE)
@@ -43,20 +45,20 @@ impl Search {
 }
 
 impl Moment {
-    /// At a time.
+    /// Returns the moment at a time.
     pub fn at(time: Dur) -> Moment {
         Moment { not_before: time, flows: Vec::new() }
     }
-    /// At the end of a flow.
+    /// Returns the moment at the end of a flow.
     pub fn end_of(flow: u32) -> Moment {
         Moment { not_before: Dur::ZERO, flows: vec![(flow, Dur::ZERO)] }
     }
-    /// A time later; times without end stay as they are.
+    /// Returns the moment a time later. Sums do not overflow: they stay at the largest time.
     pub fn later(&self, time: Dur) -> Moment {
         let flows = self.flows.iter().map(|(flow, delay)| (*flow, sum(*delay, time))).collect();
         Moment { not_before: sum(self.not_before, time), flows }
     }
-    /// The longest of its times.
+    /// Returns the longest of the time and the delays.
     pub fn longest(&self) -> Dur {
         self.flows.iter().map(|(_, delay)| *delay).fold(self.not_before, Dur::max)
     }
@@ -66,7 +68,8 @@ fn sum(a: Dur, b: Dur) -> Dur {
     Dur(a.0.saturating_add(b.0))
 }
 
-/// The last of some moments; `None` if there are none. `drawn` are the flows that they speak of.
+/// Returns the last of some moments, or `None` if there are none. `drawn` are the flows that the
+/// moments refer to.
 pub(super) fn last<'a>(moments: impl Iterator<Item = &'a Rc<Moment>>, drawn: &[Drawn], search: &mut Search) -> Option<Rc<Moment>> {
     let mut distinct: Vec<&Rc<Moment>> = moments.collect();
     distinct.dedup_by(|a, b| Rc::ptr_eq(a, b));
@@ -75,11 +78,11 @@ pub(super) fn last<'a>(moments: impl Iterator<Item = &'a Rc<Moment>>, drawn: &[D
     }
     let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
     let mut flows = distinct.iter().fold(Vec::new(), |all, moment| merged(&all, &moment.flows));
-    search.looked_at += forget_what_follows(&mut flows, drawn, search.next());
+    search.looked_at += remove_redundant(&mut flows, drawn, search.next());
     Some(Rc::new(Moment { not_before, flows }))
 }
 
-/// Both lists of flows, with the longer delay of each flow.
+/// Merges two lists of flows, with the longer delay of each flow.
 fn merged(a: &[(u32, Dur)], b: &[(u32, Dur)]) -> Vec<(u32, Dur)> {
     let mut all = Vec::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
@@ -94,22 +97,23 @@ fn merged(a: &[(u32, Dur)], b: &[(u32, Dur)]) -> Vec<(u32, Dur)> {
     }
 }
 
-/// Leaves out the flows that have ended long enough before a moment because another flow of the moment has waited for them. Looks at
-/// no more than `most` waits and returns how many it has looked at.
+/// Removes the flows of a moment that are redundant: another flow of the moment has waited for
+/// them, so they end early enough. Examines at most `most` waits, and returns how many it has
+/// examined.
 ///
-/// A flow waits only for flows drawn before it. So the newest flow that is not yet looked at has its longest delay, and nothing older
-/// than the oldest flow of the moment matters.
-fn forget_what_follows(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) -> usize {
+/// A flow waits only for flows drawn before it. Therefore the longest delay of the newest flow that
+/// is not yet examined is known, and flows older than the oldest flow of the moment do not matter.
+fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) -> usize {
     let (mut kept, mut oldest) = (vec![true; flows.len()], 0);
-    // Flows that those of the moment have waited for, with the longest delay.
-    let mut behind: BTreeMap<u32, Dur> = BTreeMap::new();
+    // Flows that the flows of the moment have waited for, with the longest delay.
+    let mut awaited: BTreeMap<u32, Dur> = BTreeMap::new();
     let (mut newest, mut looked_at) = (flows.len(), 0);
     'search: while oldest + 1 < flows.len() {
         let own = newest.checked_sub(1).map(|i| flows[i]);
-        let other = behind.last_key_value().map(|(flow, delay)| (*flow, *delay));
+        let other = awaited.last_key_value().map(|(flow, delay)| (*flow, *delay));
         let Some((flow, delay)) = own.max(other).filter(|(flow, _)| *flow > flows[oldest].0) else { break };
         newest -= usize::from(own.is_some_and(|own| own.0 == flow));
-        behind.remove(&flow);
+        awaited.remove(&flow);
         for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| after.flows.iter()) {
             if looked_at == most {
                 break 'search;
@@ -124,7 +128,7 @@ fn forget_what_follows(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize
             }
             // The newest flow of the moment stays.
             oldest += kept[oldest..].iter().take_while(|kept| !**kept).count();
-            let known = behind.entry(*before).or_insert(delay);
+            let known = awaited.entry(*before).or_insert(delay);
             *known = (*known).max(delay);
         }
     }
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_others_have_waited_for_are_forgotten() {
+    fn flows_that_others_have_waited_for_are_removed() {
         // 2 waits for 1, and 1 for 0, 10 after its end.
         let drawn = [flow(&[], Dur::ZERO), flow(&[0], Dur(10)), flow(&[1], Dur::ZERO)];
         let of = |first: u64| last([&moment(0, &[(0, first)]), &moment(0, &[(2, 4)])].into_iter(), &drawn, &mut Search::new());
@@ -166,21 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_way_to_a_flow_counts() {
-        // 3 waits for 0 directly and, longer, over 1 and 2.
+    fn the_longest_delay_to_a_flow_counts() {
+        // 3 waits for 0 directly and, with a longer delay, through 1 and 2.
         let mut drawn = vec![flow(&[], Dur::ZERO), flow(&[0], Dur(10)), flow(&[1], Dur(10)), flow(&[0, 2], Dur(1))];
         let of = |first: u64, drawn: &[Drawn]| {
             last([&moment(0, &[(0, first)]), &moment(0, &[(3, 4)])].into_iter(), drawn, &mut Search::new())
         };
         assert_eq!(of(25, &drawn), Some(moment(0, &[(3, 4)])));
         assert_eq!(of(26, &drawn), Some(moment(0, &[(0, 26), (3, 4)])));
-        // Flows that are forgotten lead to others.
+        // Removed flows lead to further redundant flows.
         drawn.push(flow(&[], Dur::ZERO));
         let three = [&moment(0, &[(0, 25), (2, 5)]), &moment(0, &[(3, 4)]), &moment(0, &[(4, 0)])];
         assert_eq!(last(three.into_iter(), &drawn, &mut Search::new()), Some(moment(0, &[(3, 4), (4, 0)])));
     }
 
-    /// Each flow waits for the one before; each operation waits for the first and the newest flow.
+    /// Each flow waits for the flow before; each operation waits for the first and the newest flow.
     #[test]
     fn a_search_that_leads_far_back_is_limited() {
         let drawn: Vec<Drawn> =
