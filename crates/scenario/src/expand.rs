@@ -1,4 +1,4 @@
-//! From a checked draft to the points of a plan, and their names.
+//! Expansion of a checked draft into the points of a plan, and the names of points.
 
 use crate::checks::flow_engine;
 use crate::files::Files;
@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// All points: systems by topologies by workloads by what a system sweeps, by seeds.
+/// Returns the plan with all points: systems by topologies by engines by workloads by failures by
+/// variants of the system, by seeds.
 pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     let end = draft.head.latest_end();
     let mut plan = Plan {
@@ -44,11 +45,12 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         plan.labels.push(section.name.clone());
         for topology in &draft.topology.variants {
             let sample = draft.sample.as_ref().map(|section| sample(&section.params, &topology.value.net));
-            let beside = traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f)));
-            let shared = engines.iter().flat_map(|e| beside.clone().map(move |(t, f)| (e, t, f)));
+            let pairs = traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f)));
+            let shared = engines.iter().flat_map(|e| pairs.clone().map(move |(t, f)| (e, t, f)));
             for ((engine, moving), (workloads, offered), (failures, failing)) in shared {
                 for system in &section.variants {
-                    // One that needs packets has no points under the flow engine; `check` warns of that.
+                    // A system that needs packets has no points under the flow engine; `check`
+                    // warns about it.
                     if engine[0].is_flow() && flow_engine::refused(&system.value).is_some() {
                         continue;
                     }
@@ -86,7 +88,8 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     plan
 }
 
-/// Points with the same network, workloads and seed start in the same state, which is worked out once.
+/// Lets points with the same network, workloads and seed share their steady state, so that it is
+/// computed once.
 fn share_states(plan: &mut Plan) {
     let mut known: BTreeMap<String, Shared> = BTreeMap::new();
     for Point { run, .. } in &mut plan.points {
@@ -96,7 +99,7 @@ fn share_states(plan: &mut Plan) {
     }
 }
 
-/// Time series as the run wants them on a network.
+/// Returns the time series to record on a network.
 fn sample(params: &SampleParams, net: &Net) -> Sample {
     let port = params.port.as_ref().and_then(|name| net.link_named(name));
     let only_ports = selection::ports(net, &params.only_ports).ok().flatten();
@@ -117,7 +120,7 @@ fn sample(params: &SampleParams, net: &Net) -> Sample {
     }
 }
 
-/// One point per ideal reference, network, workload and seed, behind those of the systems.
+/// Adds a point per ideal reference, network, workload and seed, after the points of the systems.
 fn add_ideals(plan: &mut Plan, ideals: &[IdealName]) {
     let of_systems = plan.points.clone();
     for &ideal in ideals {
@@ -137,7 +140,7 @@ fn add_ideals(plan: &mut Plan, ideals: &[IdealName]) {
     }
 }
 
-/// The swept keys of all sections, each once.
+/// Returns the swept keys of all sections, each once.
 fn sweep_keys(draft: &Draft) -> Vec<String> {
     let engine = draft.engine.variants.iter().map(|v| &v.swept);
     let topology = draft.topology.variants.iter().map(|v| &v.swept);
@@ -154,10 +157,10 @@ fn sweep_keys(draft: &Draft) -> Vec<String> {
     keys
 }
 
-/// Longest folder name.
+/// Maximum length of a folder name.
 const MAX_ID: usize = 120;
 
-/// Gives every point its folder: `merp-load0.8-seed1`.
+/// Gives every point the name of its folder: `merp-load0.8-seed1`.
 fn name_points(plan: &mut Plan) {
     let labels = unique(plan.labels.iter().map(|l| slug(l)).collect());
     let words: Vec<String> = plan.sweep_keys.iter().map(|key| short_key(key, &plan.sweep_keys)).collect();
@@ -186,16 +189,16 @@ fn name_points(plan: &mut Plan) {
     }
 }
 
-/// The shortest end of a swept key that no other swept key has.
+/// Returns the shortest suffix of a swept key that no other swept key has.
 fn short_key(key: &str, all: &[String]) -> String {
-    // The kind of a part goes by the name of the part.
+    // For the kind of a part, the name of the part is used.
     let key = key.strip_suffix(".kind").unwrap_or(key);
     let ends = key.rmatch_indices('.').map(|(i, _)| &key[i + 1..]);
     let own = |end: &&str| all.iter().filter(|k| k.as_str() == *end || k.ends_with(&format!(".{end}"))).count() == 1;
     slug(ends.into_iter().find(own).unwrap_or(key))
 }
 
-/// Only `a-z`, `0-9`, `.`, `-` and `_`, and no dot or dash in front.
+/// Reduces a text to `a-z`, `0-9`, `.`, `-` and `_`, without dots or dashes at its ends.
 fn slug(text: &str) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
     let mapped: String = text.to_lowercase().chars().map(|c| if fits(c) { c } else { '-' }).collect();
@@ -203,7 +206,7 @@ fn slug(text: &str) -> String {
     if trimmed.is_empty() { "x".to_owned() } else { trimmed.to_owned() }
 }
 
-/// Makes equal names different by numbers.
+/// Appends numbers to equal names so that all names differ.
 fn unique(names: Vec<String>) -> Vec<String> {
     let mut used = BTreeSet::new();
     let mut out = Vec::new();

@@ -1,8 +1,9 @@
 //! Scenarios: from a TOML file to a checked plan of runs.
 //!
-//! [`load`] reads the text, applies profiles and settings of the command line, checks everything against the declared parameters of
-//! every room and against each other, and expands sweeps and seeds into points. It reports all problems at once, each with its
-//! place, what is allowed and a hint. A [`RunSpec`] then is all that a run depends on; [`RunSpec::flows`] draws its flows.
+//! [`load`] reads the text, applies profiles and settings of the command line, checks every value
+//! against the declared parameters and against the rest of the scenario, and expands sweeps and
+//! seeds into points. It reports all problems at once, each with its place, what is allowed and a
+//! hint. A [`RunSpec`] is everything that a run depends on; [`RunSpec::flows`] draws its flows.
 //!
 //! ```
 //! let text = r#"

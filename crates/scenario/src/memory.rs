@@ -1,24 +1,24 @@
-//! How much memory a scenario may take.
+//! The limit of the memory of a scenario.
 
 use std::fmt;
 
-/// The memory that networks, flows and the results of a run may take, and where the number comes from.
+/// The limit of the memory of networks, flows and the results of a run, and the source of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// The limit in bytes.
     pub bytes: u64,
-    /// Where the limit comes from.
+    /// The source of the limit.
     pub source: Source,
 }
 
-/// Where a limit of memory comes from.
+/// The source of a memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The user.
     Given,
     /// The memory that is free on this machine.
     Free,
-    /// The system does not say how much is free.
+    /// A default, because the operating system does not report free memory.
     Assumed,
 }
 
@@ -33,7 +33,7 @@ impl Default for Memory {
     }
 }
 
-/// As the end of a sentence: `21.5 GB are free`.
+/// Completes a sentence: `21.5 GB are free`.
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = gigabytes(self.bytes);
@@ -45,7 +45,7 @@ impl fmt::Display for Memory {
     }
 }
 
-/// Bytes as a message names them.
+/// Returns bytes as messages write them.
 pub fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }

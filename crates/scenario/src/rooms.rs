@@ -1,4 +1,4 @@
-//! Everything with a name that scenarios are built from: the only list of rooms, and the tables without a kind.
+//! The only list of rooms, and the list of tables without a kind.
 
 use crate::event::params::{EventParams, FailureParams, RandomParams};
 use crate::plan::keys::{Head, NicParams, SampleParams};
@@ -30,7 +30,7 @@ pub const ROOMS: &[Room] = &[
 pub struct TableOf {
     /// Its dotted name; empty for the scenario itself.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose, in one line.
     pub about: &'static str,
     /// Its keys.
     pub fields: &'static [Field],
@@ -39,21 +39,21 @@ pub struct TableOf {
 /// All tables without a kind, for `list` and `explain`.
 pub const TABLES: [TableOf; 12] = [
     TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
-    TableOf { name: "seed", about: "keys beside `seed = \"auto\"`: as many seeds as a precision needs", fields: AutoSeeds::FIELDS },
-    TableOf { name: "engine", about: "what moves the flows: packets, or fluids with max-min fair rates", fields: Engine::FIELDS },
+    TableOf { name: "seed", about: "keys for `seed = \"auto\"`: as many seeds as a precision needs", fields: AutoSeeds::FIELDS },
+    TableOf { name: "engine", about: "the simulation engine: packets, or fluids with max-min fair rates", fields: Engine::FIELDS },
     TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: EventParams::FIELDS },
     TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: RandomParams::FIELDS },
-    TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },
+    TableOf { name: "failure", about: "how the network reacts to events", fields: FailureParams::FIELDS },
     TableOf { name: "measure", about: "the measurement window of rates, utilisation and queue lengths", fields: Measure::FIELDS },
     TableOf { name: "sample", about: "time series to record", fields: SampleParams::FIELDS },
     TableOf { name: "seek", about: "a search over open settings, which `flowloom seek` runs", fields: SeekParams::FIELDS },
     TableOf {
         name: "seek.setting",
-        about: "a setting that is open: besides these, `keys` lists the keys that it sets (`NAME:KEY`: in the scenario NAME alone; `profile`: choices are profiles), and `choices` values that are no numbers",
+        about: "an open setting; in addition, `keys` lists the keys that it sets (`NAME:KEY`: only in the scenario NAME; `profile`: the choices are profiles), and `choices` lists values that are not numbers",
         fields: SettingParams::FIELDS,
     },
-    TableOf { name: "seek.claim", about: "a claim that the search is for, or that is kept out of it", fields: ClaimParams::FIELDS },
-    TableOf { name: "system.nic", about: "the hosts' ports", fields: NicParams::FIELDS },
+    TableOf { name: "seek.claim", about: "a claim to search for, or to judge afterwards", fields: ClaimParams::FIELDS },
+    TableOf { name: "system.nic", about: "the ports of hosts", fields: NicParams::FIELDS },
 ];
 
 #[cfg(test)]
@@ -62,13 +62,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_tell_rooms_and_entries_apart() {
+    fn names_of_rooms_and_entries_are_unique() {
         let mut words = BTreeSet::new();
         for room in ROOMS {
             assert!([room.name, room.plural].into_iter().all(|word| words.insert(word)), "{}", room.name);
             assert!(!room.noun.is_empty() && !room.about.is_empty() && !room.entries.is_empty(), "{}", room.name);
             let names: BTreeSet<&str> = room.names().collect();
-            assert_eq!(names.len(), room.entries.len(), "two entries of {} have one name", room.name);
+            assert_eq!(names.len(), room.entries.len(), "two entries of {} have the same name", room.name);
         }
     }
 }

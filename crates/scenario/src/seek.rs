@@ -1,6 +1,7 @@
-//! `[seek]`: which settings of a scenario are open, and what a search over them is for.
+//! `[seek]`: the open settings of a scenario, and the objective of a search over them.
 //!
-//! The search itself is Python's (`flowloom seek`). What is read here is the table of the file, with the places of its mistakes.
+//! The search itself is in Python (`flowloom seek`). This file reads the table and reports its
+//! problems with their places.
 
 use crate::text::diag::{Diagnostics, Item, Sources};
 use crate::text::part::{Part, PartReader};
@@ -10,21 +11,21 @@ use base::params::{Field, Param, Params as _, Raw};
 use base::units::{parse_bytes, parse_dur, parse_rate};
 
 base::choice! {
-    /// What a search is for.
+    /// The objective of a search.
     pub enum Objective {
-        /// The settings under which claims hold.
+        /// Finds the settings under which claims hold.
         Claims = "claims",
-        /// The settings under which a system is worst, or best, against another.
+        /// Finds the settings under which a system is worst, or best, compared with another system.
         Ratio = "ratio",
     }
 }
 
 base::choice! {
-    /// Which ratios are looked for.
+    /// The ratios to search for.
     pub enum Want {
-        /// As large as can be.
+        /// The largest ratio.
         Largest = "largest",
-        /// As small as can be.
+        /// The smallest ratio.
         Smallest = "smallest",
     }
 }
@@ -32,15 +33,20 @@ base::choice! {
 base::params! {
     /// A search over open settings.
     pub struct SeekParams {
-        /// `claims`: where do they hold; `ratio`: where is `metric` of `system` over that of `versus` largest or smallest.
-        objective: Objective = "claims", "flowloom: what papers are asked";
-        /// Profiles that are laid over the scenarios first, `"small"` or `"a,b"`: for sizes at which a point takes seconds.
+        /// `claims`: finds where the claims hold; `ratio`: finds where `metric` of `system` divided
+        /// by that of `versus` is largest or smallest.
+        objective: Objective = "claims", "flowloom: the question about most papers";
+        /// Profiles that are applied to the scenarios first, like `"small"` or `"a,b"`: use sizes
+        /// at which a point takes seconds.
         profile: Option<String> = "none", "flowloom: the scenarios as they are";
-        /// Places that fill the space evenly (a scrambled Sobol sequence): a power of two, or one is made of it.
+        /// Number of places that fill the space evenly (a scrambled Sobol sequence); rounded to a
+        /// power of two.
         points: u32 = "64" in 2..=65_536, "flowloom: a share of a tenth is known to 4 points in 100";
-        /// More places near the claims, or near the extreme ratio, which an optimiser asks for; shares of the space do not use them.
+        /// Number of additional places that an optimiser chooses near the claims or near the
+        /// extreme ratio; not used for shares of the space.
         refine: u32 = "32" in 0..=65_536, "flowloom: half of the design";
-        /// Places, of those where most claims hold, at which the scenarios of claims that are kept out run too.
+        /// Number of places, among those where most claims hold, at which claims with `fit = false`
+        /// are judged too.
         confirm: u32 = "4" in 1..=65_536, "flowloom: enough to see whether they agree";
         /// Seed of the design and of the optimiser.
         draw: u32 = "1", "flowloom: any";
@@ -50,9 +56,10 @@ base::params! {
         system: Option<String> = "none", "needed by `objective = \"ratio\"`";
         /// The system in the denominator of `ratio`.
         versus: Option<String> = "none", "needed by `objective = \"ratio\"`";
-        /// Which ratios are looked for.
+        /// The ratios to search for.
         want: Want = "largest", "flowloom: metrics are mostly better when small, so this is where `system` is worst";
-        /// What must be left of a ratio, as a share of its logarithm, while its scenario is made smaller.
+        /// Minimum share of the logarithm of a ratio that must remain when its scenario is made
+        /// smaller.
         keep: Fraction = "0.8" in Fraction(0)..=Fraction::ONE, "flowloom: the same finding, in a smaller scenario";
     }
 }
@@ -60,48 +67,50 @@ base::params! {
 base::params! {
     /// An open setting.
     pub struct SettingParams {
-        /// Its name in tables and figures.
+        /// Name of the setting in tables and figures.
         name: String = "", "";
         /// Smallest value, in any unit of its keys.
         low: Option<Literal> = "none", "needed unless there are `choices`";
         /// Largest value.
         high: Option<Literal> = "none", "needed unless there are `choices`";
-        /// Values are spread evenly by their logarithm.
+        /// Whether values are spread evenly by their logarithm.
         log: bool = "false", "flowloom: evenly by value";
-        /// The value that is the default elsewhere, which figures mark.
+        /// The usual value in other work, which figures mark.
         usual: Option<Literal> = "none", "flowloom: nothing is marked";
-        /// Where the range comes from: another paper, a default of a program or product.
+        /// Source of the range: another paper, a default of a program or product.
         source: String = "", "";
     }
 }
 
 base::params! {
-    /// A claim that is looked for.
+    /// A claim of a search.
     pub struct ClaimParams {
-        /// Its name. Without `metric`, the name of a claim in the `claims.toml` of the same folder.
+        /// Name of the claim. Without `metric`, the name of a claim in the `claims.toml` of the
+        /// same folder.
         id: String = "", "";
-        /// Whether the search is for it; if not, it is kept out, and judged where the others hold.
+        /// Whether to search for the claim; if `false`, the claim is judged afterwards, where the
+        /// other claims hold.
         fit: bool = "true", "flowloom: a claim is listed to be looked for";
-        /// What is printed, as text.
+        /// The value printed in the paper, as text.
         printed: Literal = "-", "flowloom: nothing";
-        /// How the number is formed of the metric: see `flowloom papers`, which judges claims alike.
+        /// How the number is computed from the metric, as in `flowloom papers`.
         kind: Option<String> = "none", "that of the claim in `claims.toml`";
         /// The metric.
         metric: Option<String> = "none", "that of the claim in `claims.toml`";
-        /// The system that it is of.
+        /// The system that the claim is about.
         system: Option<String> = "none", "that of the claim in `claims.toml`";
-        /// The system that it is compared with.
+        /// The system that `system` is compared with.
         versus: Option<String> = "none", "that of the claim in `claims.toml`";
-        /// The scenario that it is judged on, by the name of its file without the ending.
+        /// The scenario on which the claim is judged: the name of its file without the extension.
         scenario: Option<String> = "none", "the first, or that of the claim's figure";
-        /// The smallest number with which it holds.
+        /// The smallest number with which the claim holds.
         at_least: Option<Literal> = "none", "that of the claim in `claims.toml`";
-        /// The largest number with which it holds.
+        /// The largest number with which the claim holds.
         at_most: Option<Literal> = "none", "that of the claim in `claims.toml`";
     }
 }
 
-/// A value as it would be written after `--set KEY=`.
+/// A value as written after `--set KEY=`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
 pub struct Literal(pub String);
 
@@ -125,13 +134,13 @@ impl Param for Literal {
 /// The numbers that a setting may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
-    /// Smallest, in `unit`.
+    /// Smallest number, in `unit`.
     pub low: f64,
-    /// Largest, in `unit`.
+    /// Largest number, in `unit`.
     pub high: f64,
-    /// What is written behind a number; empty: nothing.
+    /// The unit that is written after a number; may be empty.
     pub unit: String,
-    /// Only whole numbers.
+    /// Whether only whole numbers are allowed.
     pub whole: bool,
 }
 
@@ -140,7 +149,8 @@ pub struct Range {
 pub struct Setting {
     /// Its parameters.
     pub params: SettingParams,
-    /// The keys that it sets, all to the same value: as after `--set`, `NAME:KEY` for one scenario alone, or `profile`.
+    /// The keys that it sets, all to the same value: as after `--set`, `NAME:KEY` for a single
+    /// scenario, or `profile`.
     pub keys: Vec<String>,
     /// Its values, if they are numbers.
     pub range: Option<Range>,
@@ -161,7 +171,7 @@ pub struct Seek {
     pub claims: Vec<ClaimParams>,
 }
 
-/// Reads the table `[seek]` of a file; `None` where there is none.
+/// Reads the table `[seek]` of a file. Returns `None` if the file has no such table.
 pub fn seek(text: &str, file: &str) -> Result<Option<Seek>, Diagnostics> {
     let mut sources = Sources::default();
     sources.add(file, text);
@@ -204,27 +214,27 @@ pub(crate) fn read(root: &Table, problems: &mut Vec<Item>) -> Option<Seek> {
         );
     }
     if let Some(name) = repeated(settings.iter().map(|s| s.params.name.as_str())) {
-        refuse(&format!("two settings are called `{name}`"), "in this table", "names tell settings apart");
+        refuse(&format!("two settings are called `{name}`"), "in this table", "give every setting its own `name`");
     }
     if let Some(id) = repeated(claims.iter().map(|c| c.id.as_str())) {
-        refuse(&format!("two claims are called `{id}`"), "in this table", "names tell claims apart");
+        refuse(&format!("two claims are called `{id}`"), "in this table", "give every claim its own `id`");
     }
     match params.objective {
         Objective::Claims if !claims.iter().any(|claim| claim.fit) => {
             refuse(
-                "`seek` has no claim to look for",
+                "`seek` has no claim to search for",
                 "no `[[seek.claim]]` with `fit`",
                 "add `[[seek.claim]]` with the `id` of a claim",
             );
         }
         Objective::Ratio if !claims.is_empty() => {
-            refuse("`seek` looks for a ratio and has claims", "one of the two", "remove `objective`, or the claims");
+            refuse("`seek` has `objective = \"ratio\"` and claims", "only one is allowed", "remove `objective`, or the claims");
         }
         Objective::Ratio if [&params.metric, &params.system, &params.versus].iter().any(|given| given.is_none()) => {
             refuse(
                 "`objective = \"ratio\"` needs `metric`, `system` and `versus`",
                 "one is missing",
-                "name the metric and the two systems",
+                "write the metric and the two systems",
             );
         }
         _ => {}
@@ -236,13 +246,14 @@ fn reader<'a>(part: Part<'a>, fields: &'a [Field], problems: &'a mut Vec<Item>) 
     PartReader { part, fields, problems, instead: None }
 }
 
-/// The tables of a list like `[[seek.setting]]`, with their names in messages and places.
+/// Returns the tables of a list like `[[seek.setting]]`, with their names in messages and their
+/// places.
 fn listed_tables<'a>(table: &'a Table, key: &str, problems: &mut Vec<Item>) -> Vec<(String, &'a Table, crate::text::diag::Place)> {
     let Some(entry) = table.get(key) else { return Vec::new() };
     let nodes = match &entry.node.value {
         Value::List(nodes) if nodes.iter().all(|node| node.table().is_some()) => nodes,
         _ => {
-            let hint = format!("write `[[seek.{key}]]`, with two brackets, before each");
+            let hint = format!("write `[[seek.{key}]]`, with two brackets, before each {key}");
             problems.push(Item::new(
                 entry.key_at,
                 format!("`seek.{key}` is not a list of tables"),
@@ -256,7 +267,7 @@ fn listed_tables<'a>(table: &'a Table, key: &str, problems: &mut Vec<Item>) -> V
     nodes.iter().enumerate().filter_map(one).collect()
 }
 
-/// A list of texts, or one text.
+/// Reads a list of texts, or a single text.
 fn texts(part: Part<'_>, key: &str, expects: &str, problems: &mut Vec<Item>) -> Vec<String> {
     let Some(entry) = part.table.get(key) else { return Vec::new() };
     let nodes = match &entry.node.value {
@@ -310,7 +321,7 @@ fn setting(part: Part<'_>, problems: &mut Vec<Item>) -> Setting {
                     "high",
                     format!("`{}` is not above `low`, which is `{}`", high.0, low.0),
                     "too small",
-                    "`low` is the smallest value, `high` the largest",
+                    "write the smallest value in `low` and the largest in `high`",
                 );
             }
             Some(found) if params.log && found.low <= 0.0 => {
@@ -319,7 +330,7 @@ fn setting(part: Part<'_>, problems: &mut Vec<Item>) -> Setting {
             Some(found) => range = Some(found),
             None => refuse(
                 "low",
-                format!("`{}` and `{}` are not two numbers in units of one kind", low.0, high.0),
+                format!("`{}` and `{}` are not two numbers with compatible units", low.0, high.0),
                 "no range",
                 "write numbers with units, like `8KB` and `1MB`; list other values as `choices`",
             ),
@@ -329,22 +340,22 @@ fn setting(part: Part<'_>, problems: &mut Vec<Item>) -> Setting {
             "choices",
             "a setting needs `low` and `high`, or at least two `choices`".to_owned(),
             "too few values",
-            "give its range or its values",
+            "write its range or its values",
         ),
         _ => refuse(
             "low",
             "a setting has either `low` and `high`, or `choices`".to_owned(),
-            "one of the two",
-            "give its range or its values",
+            "only one is allowed",
+            "write its range or its values",
         ),
     }
     if params.log && range.is_none() && params.low.is_none() {
-        refuse("log", "has no effect on `choices`".to_owned(), "ignored", "remove it");
+        refuse("log", "has no effect on `choices`".to_owned(), "ignored", "remove `log`");
     }
     Setting { params, keys, range, choices }
 }
 
-/// Two numbers in units of one kind, in the smallest unit of that kind.
+/// Reads two numbers with compatible units, in the smallest unit of their kind.
 fn numbers(low: &str, high: &str) -> Option<Range> {
     let both = |read: &dyn Fn(&str) -> Option<f64>| Some((read(low)?, read(high)?));
     let range = |(low, high), unit: &str, whole| Range { low, high, unit: unit.to_owned(), whole };
@@ -416,12 +427,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_together() {
+    fn mistakes_are_reported_together() {
         let claim = "[[seek.claim]]\nid = \"c\"\n";
         for (text, wanted) in [
             (format!("[seek]\n{claim}"), "`seek` has no setting"),
-            (format!("[seek]\n{SETTING}"), "`seek` has no claim to look for"),
-            (format!("[seek]\n{SETTING}{claim}fit = false\n"), "`seek` has no claim to look for"),
+            (format!("[seek]\n{SETTING}"), "`seek` has no claim to search for"),
+            (format!("[seek]\n{SETTING}{claim}fit = false\n"), "`seek` has no claim to search for"),
             (format!("[seek]\n{SETTING}{SETTING}{claim}"), "two settings are called `burst`"),
             (format!("[seek]\n{SETTING}{claim}{claim}"), "two claims are called `c`"),
             (
@@ -431,7 +442,7 @@ mod tests {
             (format!("[seek]\n{}{claim}", SETTING.replace("8KB", "0B")), "`seek.setting.0.low`: `0B` has no logarithm"),
             (
                 format!("[seek]\n{}{claim}", SETTING.replace("1MB", "1us")),
-                "`seek.setting.0.low`: `8KB` and `1us` are not two numbers in units of one kind",
+                "`seek.setting.0.low`: `8KB` and `1us` are not two numbers with compatible units",
             ),
             (
                 format!("[seek]\n{}{claim}", SETTING.replace("keys = [\"a.b\"]\n", "")),

@@ -1,4 +1,4 @@
-//! What was read: every section of a scenario in every variant that its sweeps make.
+//! The draft of a scenario as it was read: every section in every variant that its sweeps produce.
 
 use crate::event::params::{Event, FailureParams, Failures};
 use crate::files::Files;
@@ -22,12 +22,12 @@ use fabric::net::Net;
 use fabric::routes::Routes;
 use std::sync::Arc;
 
-/// A section in one of the variants that its sweeps make.
+/// A section in one of the variants that its sweeps produce.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant<T> {
     pub table: Table,
     pub value: T,
-    /// (key, value) of its swept keys.
+    /// Its swept keys with their values.
     pub swept: Swept,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Section<T> {
     pub variants: Vec<Variant<T>>,
 }
 
-/// A topology and what follows from it alone.
+/// A topology with its network, its routes and its longest unloaded round trip.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     pub params: topology::AnyParams,
@@ -63,13 +63,13 @@ pub(crate) struct SampleSection {
 }
 
 impl SampleSection {
-    /// The section as messages place and name it.
+    /// Returns the section as a part, with its place and its name in messages.
     pub fn part(&self) -> Part<'_> {
         Part { table: &self.table, at: self.at, path: "sample" }
     }
 }
 
-/// Everything that was read.
+/// All sections of a scenario as they were read.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub memory: Memory,
@@ -78,20 +78,21 @@ pub(crate) struct Draft {
     pub ideals: Vec<IdealName>,
     pub ideals_at: Place,
     pub head: Head,
-    /// Without a table where none is given.
+    /// Has an empty table if the scenario does not set the engine.
     pub engine: Section<Engine>,
     pub measure: Measure,
     pub sample: Option<SampleSection>,
-    /// Without variants when it could not be read.
+    /// Has no variants if the topology could not be read.
     pub topology: Section<Built>,
     pub workloads: Vec<Section<Demand>>,
     pub systems: Vec<Section<System>>,
     pub events: Vec<Section<Event>>,
-    /// Only with events.
+    /// `None` without events.
     pub failure: Option<Section<FailureParams>>,
 }
 
-/// Every combination of one variant of each section with its swept keys, the last section fastest.
+/// Returns every combination of one variant of each section, with the swept keys. The last section
+/// changes fastest.
 pub(crate) fn combinations<T>(sections: &[Section<T>]) -> Vec<(Vec<&T>, Swept)> {
     let mut all = vec![(Vec::new(), Swept::new())];
     for section in sections {
@@ -108,7 +109,7 @@ pub(crate) fn combinations<T>(sections: &[Section<T>]) -> Vec<(Vec<&T>, Swept)> 
     all
 }
 
-/// The slot of a system in one variant.
+/// Calls `then` with the part in a slot of a system in one variant.
 pub(crate) fn with_slot<R>(
     section: &Section<System>,
     variant: &Variant<System>,
@@ -126,15 +127,16 @@ impl Draft {
     pub fn packets(&self) -> Packets {
         Packets { mtu: self.head.mtu.0, header: self.head.header.0 }
     }
-    /// What the parts of all systems on a network have in common.
+    /// Returns the data that the parts of all systems on a network share.
     pub fn site<'a>(&self, built: &'a Built) -> Site<'a> {
         Site { net: &built.net, routes: &built.routes, max_rtt: built.max_rtt, packets: self.packets(), seed: 0 }
     }
-    /// The environment of the workload at this place.
+    /// Returns the environment of the workload with this index.
     pub fn workload_env<'a>(&self, built: &'a Built, files: &'a Files, index: usize) -> workload::Env<'a> {
         envs::workload(&built.net, self.packets(), self.head.latest_end(), files, index)
     }
-    /// Every combination of the events' variants with their swept keys, the last event fastest.
+    /// Returns every combination of the events' variants, with the swept keys. The last event
+    /// changes fastest.
     pub fn failures(&self) -> Vec<(Option<Failures>, Swept)> {
         let Some(failure) = &self.failure else { return vec![(None, Swept::new())] };
         let events = combinations(&self.events);

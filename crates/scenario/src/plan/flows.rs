@@ -1,4 +1,4 @@
-//! What is drawn before a run: its flows with their deadlines, in order, and the changes of its links.
+//! Flows of a run with their deadlines, and changes of its links; both are drawn before the run.
 
 use crate::deadline::{self, Law as _};
 use crate::event::change::{self, Change};
@@ -15,10 +15,12 @@ use proto::flow::Wait;
 use std::cell::OnceCell;
 
 impl RunSpec {
-    /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); a flow's id is its row. A flow that waits for others
-    /// stands where the earliest of the flows would that it waits for, directly or not. Flows depend on the workloads, the network and
-    /// the seed, and on nothing of the system. Round trip and bottleneck are left at zero: they follow from the routes of the run.
-    /// With a start in the steady state, those are among them that are under way at the start, and those behind the last that counts.
+    /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); the id of a
+    /// flow is its row. A flow that waits is sorted by the earliest start of the flows that it
+    /// depends on, directly or not. Flows depend on the workloads, the network and the seed, but
+    /// not on the system. Round trip and bottleneck are zero here: they follow from the routes of
+    /// the run. With a start in the steady state, the result contains the flows that are open at
+    /// the start, and those after the last flow that counts.
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
         let mut streams = Streams::new(self.seed);
         let mut all: Vec<Numbered> = Vec::new();
@@ -63,7 +65,7 @@ impl RunSpec {
                 });
             }
         }
-        // Stable: flows of one instant stay in the order of their workload.
+        // A stable sort: flows with the same start keep the order in which their workload drew them.
         all.sort_by_key(|flow| (flow.root, flow.workload));
         let mut ids: Vec<Vec<FlowId>> = vec![Vec::new(); self.workloads.len()];
         let order = |workload: u16| all.iter().zip(0..).filter(move |(flow, _)| flow.workload == workload);
@@ -84,7 +86,8 @@ impl RunSpec {
         Ok(flows)
     }
 
-    /// The flows of the scenario as its workloads draw them, by workload. Those that go on until the last start of another are drawn after the others.
+    /// Draws the flows of the scenario, by workload. Workloads that run until the last start of
+    /// another workload are drawn last.
     fn drawn(&self, streams: &mut Streams) -> Result<Vec<Vec<Drawn>>, String> {
         let mut last_starts: Vec<(String, Time)> = Vec::new();
         let mut order: Vec<usize> = (0..self.workloads.len()).collect();
@@ -101,23 +104,24 @@ impl RunSpec {
         Ok(all)
     }
 
-    /// Whether a workload is an open loop that could go on.
+    /// Returns whether a workload is an open loop that could continue for ever.
     pub(crate) fn has_open_loop(&self) -> bool {
         !steady::open_loops(self).is_empty()
     }
 
-    /// Which flows count.
+    /// Returns which flows count in metrics.
     pub fn counted(&self) -> CountedFlows {
         self.measure.counted(self.has_open_loop(), self.end.is_some())
     }
 
-    /// The measurement window of a run of these flows. Those that are no flows of the scenario do not count.
+    /// Returns the measurement window of a run with these flows. Additional flows of the steady
+    /// state are ignored.
     pub fn window(&self, flows: &[Flow]) -> Option<Window> {
         let steady = self.counted() == CountedFlows::Steady;
         self.measure.window(flows.iter().filter(|flow| flow.measured || !steady))
     }
 
-    /// The steady state that the run starts in, if it does.
+    /// Returns the steady state if the run starts in it.
     fn steady_state(&self, routes: &OnceCell<Routes>) -> Result<Option<&Steady>, String> {
         match self.counted() {
             CountedFlows::Steady => self.steady.get(|| steady::state(self, routes.get_or_init(|| Routes::new(&self.net, &[])))),
@@ -125,7 +129,8 @@ impl RunSpec {
         }
     }
 
-    /// A flow under its number in the run. `ids` are those of a workload's flows, in the order of drawing.
+    /// Returns a flow with its id in the run. `ids` are the ids of each workload's flows, in the
+    /// order of drawing.
     fn flow(&self, id: FlowId, numbered: Numbered, ids: &[Vec<FlowId>]) -> Flow {
         let Numbered { workload, src_port, measured, flow, .. } = numbered;
         let on = |(number, delay): &(u32, Dur)| (ids[usize::from(workload)][*number as usize], *delay);
@@ -152,8 +157,9 @@ impl RunSpec {
         }
     }
 
-    /// Gives flows without a deadline one, while those with one have less than the law's share of the bytes. A deadline is drawn for every flow, so
-    /// that a flow's deadline does not depend on the share. Routes are looked for when a law first needs them.
+    /// Gives deadlines to flows without a deadline, as long as flows with a deadline have less than
+    /// the law's share of the bytes. A deadline is drawn for every flow, so that the deadline of a
+    /// flow does not depend on the share. Routes are computed when a law first needs them.
     fn set_deadlines(
         &self,
         deadline: &deadline::AnyParams,
@@ -182,19 +188,21 @@ impl RunSpec {
         }
     }
 
-    /// What goes down and comes up, in order; random failures are drawn by the seed. Nothing of it depends on the system.
+    /// Returns the changes of links and nodes, in order. Random failures are drawn by the seed.
+    /// Changes do not depend on the system.
     pub fn changes(&self) -> Vec<Change> {
         let events = self.failures.as_ref().map_or(&[][..], |failures| &failures.events);
         change::changes(events, &self.net, self.seed).unwrap_or_else(|(_, p)| panic!("checked with the scenario: {}", p.message))
     }
 
-    /// The load that a sample of flows offers, by workload: wire bytes over the time to its last arrival, as a fraction of the
-    /// reference. `None` for workloads without a load, and for samples of no length.
+    /// Returns the load that a sample of flows offers, by workload: wire bytes divided by the time
+    /// to the last arrival, as a fraction of the reference. `None` for workloads without a load,
+    /// and for samples in which all flows start at once.
     pub fn realised_loads(&self, flows: &[Flow]) -> Vec<(String, Option<f64>)> {
         let load = |(index, (name, traffic)): (usize, &(String, Demand))| {
             let env = self.env(index);
             let load = traffic.workload.build(&env).reference(&env).and_then(|(rate, start)| {
-                // Flows that wait for others come when those end: they offer no load.
+                // The start of a flow that waits depends on other flows, so it is not offered load.
                 let own = || flows.iter().filter(|f| usize::from(f.workload) == index && f.wait.is_none() && f.measured);
                 let bytes: u128 = own().map(|f| u128::from(f.size_wire_bytes)).sum();
                 let span = own().map(|f| f.start).max()?.since(start).as_secs_f64();
@@ -204,7 +212,8 @@ impl RunSpec {
         };
         self.workloads.iter().enumerate().map(load).collect()
     }
-    /// The load that the scenario asks for, summed over the workloads that have one; `None` when none has.
+    /// Returns the configured load, summed over the workloads with a load; `None` if no workload
+    /// has a load.
     pub fn nominal_load(&self) -> Option<f64> {
         let load = |(index, (_, traffic)): (usize, &(String, Demand))| {
             let env = self.env(index);
@@ -213,14 +222,14 @@ impl RunSpec {
         };
         self.workloads.iter().enumerate().filter_map(load).reduce(|sum, load| sum + load)
     }
-    /// The sum of [`RunSpec::realised_loads`]; `None` when no workload has a load.
+    /// Returns the sum of [`RunSpec::realised_loads`], or `None` if no workload has a load.
     pub fn realised_load(&self, flows: &[Flow]) -> Option<f64> {
         let loads: Vec<f64> = self.realised_loads(flows).into_iter().filter_map(|(_, l)| l).collect();
         if loads.is_empty() { None } else { Some(loads.iter().sum()) }
     }
 }
 
-/// A flow with what it is sorted by, its number in its workload and its source port.
+/// A flow with its sort key, its number in its workload and its source port.
 struct Numbered {
     workload: u16,
     number: usize,
@@ -230,7 +239,7 @@ struct Numbered {
     flow: Drawn,
 }
 
-/// A source port that is not well known.
+/// Draws a source port above the well-known ports.
 fn port(rng: &mut Rng) -> u16 {
     1024 + rng.below(65_536 - 1024) as u16
 }

@@ -8,13 +8,13 @@ use base::{Bytes, Dur, Limit, Time};
 use xxhash_rust::xxh3::xxh3_64;
 
 base::params! {
-    /// Keys at the top of a scenario.
+    /// Top-level keys of a scenario.
     pub struct Head {
-        /// Latest end of a run; `auto`: when all flows are finished and closed.
+        /// Latest end of a run; `auto`: when all flows have finished and closed.
         end: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "a run ends with its last flow";
         /// Largest packet on the wire, headers included.
         mtu: Bytes = "1500B" in Bytes(64)..=Bytes(65_535), "Ethernet";
-        /// Header of every packet; also the size of a packet without payload.
+        /// Header bytes of every packet; also the size of a packet without payload.
         header: Bytes = "40B" in Bytes(1)..=Bytes(1_000), "IPv4 and TCP without options";
     }
 }
@@ -24,25 +24,27 @@ base::params! {
     pub struct SampleParams {
         /// Time between two samples.
         interval: Dur = "10us" in Dur(1_000)..=MAX_DELAY, "flowloom: the time of a packet at 1 Gb/s";
-        /// Queue and utilisation of every port.
+        /// Records the queue length and utilisation of every port.
         ports: bool = "true", "what most plots show";
-        /// The only port looked at, like `tor0->root`; `none`: all of them.
+        /// The only port that is recorded, like `tor0->root`; `none`: all ports.
         port: Option<String> = "none", "flowloom: all ports";
-        /// Rate and window of every open flow.
+        /// Records the rate and window of every open flow.
         flows: bool = "false", "flowloom: the table is large";
-        /// Packets that every switch has made and taken, where there were any: those of a router's own.
+        /// Records how many packets of its router every switch has sent and received, if any.
         switches: bool = "false", "flowloom: for routers that send packets";
-        /// What the agents of ports know of each flow (MERP, PDQ).
+        /// Records the values that the agents of ports keep for each flow (MERP, PDQ).
         agents: bool = "false", "flowloom: the table is very large";
-        /// Every packet.
+        /// Records every packet.
         packets: bool = "false", "flowloom: the trace is very large";
-        /// Time from which on anything is recorded.
+        /// Start of the recording.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: the whole run", quiet;
-        /// Time from which on nothing is recorded; `auto`: the end of the run.
+        /// End of the recording; `auto`: the end of the run.
         end: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "flowloom: the whole run", quiet;
-        /// Ports of which series, tables of agents and packets are recorded: `all`, or names like `leaf0->h3, spine1->*`, where `*` stands for any characters.
+        /// Ports whose series, agent tables and packets are recorded: `all`, or names like
+        /// `leaf0->h3, spine1->*`, where `*` matches any characters.
         only_ports: String = "all", "flowloom: all ports", quiet;
-        /// Flows of which series, values of agents and packets are recorded: `all`, or ids and ranges like `12, 100..199`.
+        /// Flows whose series, agent values and packets are recorded: `all`, or ids and ranges like
+        /// `12, 100..199`.
         only_flows: FlowSet = "all", "flowloom: all flows", quiet;
     }
 }
@@ -51,12 +53,12 @@ base::params! {
     /// Host ports.
     pub struct NicParams {
         /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `auto`: 2 MTU; `unlimited`: always, as in ns-2.
-        low_water: Auto<Limit> = "auto", "one packet on the wire, one behind it";
+        low_water: Auto<Limit> = "auto", "one packet on the wire, one after it";
     }
 }
 
 impl Head {
-    /// The latest end of a run.
+    /// Returns the latest end of a run.
     pub fn latest_end(&self) -> Option<Time> {
         match self.end {
             Auto::Auto => None,
@@ -65,10 +67,10 @@ impl Head {
     }
 }
 
-/// More points than this are refused.
+/// Maximum number of points.
 pub(crate) const MAX_POINTS: u64 = 100_000;
 
-/// Whether a text can be the name of a folder on every system.
+/// Returns whether a text can be the name of a folder on every operating system.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     let ends = |c: char| c == '.' || c == ' ';
     !text.is_empty() && text.len() <= MAX_NAME && !text.starts_with(ends) && !text.ends_with(ends) && text.chars().all(is_plain)
@@ -78,11 +80,11 @@ fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ')
 }
 
-/// Longest plain name, in bytes.
+/// Maximum length of a plain name, in bytes.
 const MAX_NAME: usize = 100;
 
-/// A plain name for any text: the text itself where it is one, else what is plain of it and a hash, so that different texts have
-/// different names.
+/// Returns a plain name for any text: the text itself if it is a plain name, else its plain
+/// characters and a hash, so that different texts have different names.
 pub fn plain_name(text: &str) -> String {
     if is_plain_name(text) {
         return text.to_owned();

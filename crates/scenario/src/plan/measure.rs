@@ -1,28 +1,31 @@
-//! The measurement window: between which times rates, utilisation and queue lengths are averaged.
+//! The measurement window: the time over which rates, utilisation and queue lengths are averaged.
 //!
-//! By default the window goes from the first start of a flow to the last, so that the flows that end late do not dilute the averages. Only starts
-//! that are known before the run count: flows that wait for others start when those end. The flows of a group start with the first of them, so that
-//! an incast is one start. Where all known starts are one instant, the window ends with the last flow.
+//! By default the window begins at the first start of a flow and ends at the last start, so that
+//! flows that end late do not dilute the averages. Only starts that are known before the run count,
+//! not those of flows that wait for other flows. All flows of a group count as starting with its
+//! first flow, so that an incast is a single start. If all known starts have the same time, the
+//! window ends with the last flow.
 
 use base::params::{Param, Raw};
 use base::{Dur, Time};
 use proto::Flow;
 use std::collections::BTreeMap;
 
-/// An end of the window as it is written.
+/// A limit of the window as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// `auto`: the first start; as the end of the window the last start or, where all flows start at one instant, the last finish.
+    /// `auto`: the first start; for `until` the last start or, if all flows start at the same time,
+    /// the last finish.
     Auto,
     /// A time from the start of the run: `10ms`.
     At(Dur),
-    /// The start with which this share of the flows has started, in thousandths of a percent: `10%`.
+    /// The time at which this share of the flows has started, in thousandths of a percent: `10%`.
     Started(u32),
-    /// `end`: the last finish, or the end of the run where flows remain unfinished.
+    /// `end`: the last finish, or the end of the run if flows remain unfinished.
     End,
 }
 
-/// Thousandths of a percent in the whole.
+/// 100 %, in thousandths of a percent.
 const ALL: u32 = 100_000;
 
 impl Param for Moment {
@@ -51,7 +54,7 @@ impl Param for Moment {
 }
 
 impl PartialOrd for Moment {
-    /// Only moments of one kind compare; `end` is behind all others.
+    /// Compares moments of the same kind; `end` is after all other moments.
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         match (self, other) {
             (Moment::At(a), Moment::At(b)) => a.partial_cmp(b),
@@ -65,7 +68,7 @@ impl PartialOrd for Moment {
     }
 }
 
-/// A percentage with up to three decimals, in thousandths.
+/// Parses a percentage with up to three decimals, as thousandths of a percent.
 fn share(digits: &str) -> Option<u32> {
     let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
     let all_digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
@@ -77,15 +80,17 @@ fn share(digits: &str) -> Option<u32> {
 }
 
 base::choice! {
-    /// Which flows count in metrics of flows and of groups.
+    /// The flows that count in metrics of flows and of groups.
     pub enum CountedFlows {
-        /// Where no workload is an open loop that could go on for ever: `all`. Where one is: `window` if `from` or `until` is given, else `steady`, or `all` if the run has an `end`.
+        /// If no workload is an open loop that could continue for ever: `all`. Else `window` if
+        /// `from` or `until` is given, `all` if the run has an `end`, and otherwise `steady`.
         Auto = "auto",
-        /// The flows of the scenario, in a network that has been under the same load for long and stays so until they are through.
+        /// The flows of the scenario, in a network that has the same load before the first and
+        /// until the last of them has finished.
         Steady = "steady",
-        /// All, in a network that is empty before the first and after the last.
+        /// All flows, in a network that is empty before the first and after the last flow.
         All = "all",
-        /// Those that start in the window.
+        /// The flows that start in the window.
         Window = "window",
     }
 }
@@ -93,11 +98,12 @@ base::choice! {
 base::params! {
     /// The measurement window.
     pub struct Measure {
-        /// Where the window begins; `auto`: with the first start of a flow.
+        /// Start of the window; `auto`: the first start of a flow.
         from: Moment = "auto", "flowloom: before the first flow there is nothing to measure", quiet;
-        /// Where the window ends; `auto`: with the last start that is known before the run or, where all flows start at one instant, with the last finish.
-        until: Moment = "auto", "flowloom: the load is offered until the last start; what follows drains", quiet;
-        /// Which flows count in metrics of flows and of groups.
+        /// End of the window; `auto`: the last start that is known before the run or, if all flows
+        /// start at the same time, the last finish.
+        until: Moment = "auto", "flowloom: the load is offered until the last start; after it the network drains", quiet;
+        /// The flows that count in metrics of flows and of groups.
         flows: CountedFlows = "auto", "flowloom: means over a run that starts empty understate load (Kelton, IIE Transactions 1989)", quiet;
     }
 }
@@ -105,14 +111,15 @@ base::params! {
 /// The measurement window of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins.
+    /// Start of the window.
     pub from: Time,
-    /// Where it ends; `None`: with the last finish, or with the run where flows remain unfinished.
+    /// End of the window; `None`: the last finish, or the end of the run if flows remain unfinished.
     pub until: Option<Time>,
 }
 
 impl Measure {
-    /// Which flows count: of a run with an open loop or without one, that ends at a given time or with its flows.
+    /// Returns which flows count. `open_loop`: the run has an open loop; `ends`: the run has an
+    /// `end`.
     pub(crate) fn counted(&self, open_loop: bool, ends: bool) -> CountedFlows {
         match self.flows {
             CountedFlows::Auto if !open_loop => CountedFlows::All,
@@ -122,7 +129,8 @@ impl Measure {
             given => given,
         }
     }
-    /// The window of a run of these flows; `None` if it is empty. A run that ends sooner cuts it short.
+    /// Returns the window of a run with these flows, or `None` if it is empty. The window is
+    /// shorter if the run ends before it.
     pub fn window<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Window> {
         let mut groups: BTreeMap<u64, Time> = BTreeMap::new();
         let flows = || flows.clone().filter(|flow| flow.wait.is_none());
@@ -161,7 +169,7 @@ mod tests {
     use proto::flow::Wait;
     use proto::kit::script;
 
-    /// Flows that start at these microseconds; `None`: the flow waits for the first.
+    /// Returns flows that start at these microseconds; `None`: the flow waits for the first flow.
     fn flows(starts: &[Option<u64>]) -> Vec<Flow> {
         let flow = |(id, start): (u32, &Option<u64>)| {
             let wait = start.is_none().then(|| Box::new(Wait::new(&[base::FlowId(0)], Dur::ZERO)));
@@ -190,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_ends_with_the_last_flow_where_no_later_start_is_known() {
+    fn the_window_ends_with_the_last_flow_if_no_later_start_is_known() {
         assert_eq!(window("auto", "auto", &[Some(5), Some(5)]), Some((5, None)));
         assert_eq!(window("auto", "auto", &[Some(5), None, None]), Some((5, None)));
         assert_eq!(window("auto", "auto", &[Some(5), None, Some(9)]), Some((5, Some(9))));

@@ -1,4 +1,5 @@
-//! What a checked scenario is: a draft of its sections, the points of its plan with their flows, and how both are written out.
+//! A checked scenario: the draft of its sections, the plan with its points and their flows, and
+//! both as TOML.
 
 pub mod draft;
 pub mod flows;

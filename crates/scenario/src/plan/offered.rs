@@ -1,4 +1,5 @@
-//! What workloads offer every link on average: traffic between hosts, spread evenly over the shortest paths of the healthy network.
+//! Average load that workloads offer every link: traffic between hosts, split equally over the
+//! shortest paths of the healthy network.
 
 use crate::workload::hosts;
 use crate::workload::load::OfferedTraffic;
@@ -6,10 +7,12 @@ use base::{HostId, LinkId, NodeId};
 use fabric::net::Net;
 use fabric::routes::Routes;
 
-/// Beyond this many pairs of a switch with hosts and any switch nothing is worked out: a network so large takes longer than its check may.
+/// Maximum number of pairs of a switch with hosts and another switch. For larger networks the
+/// computation would take too long for `check`, and no load is computed.
 const MAX_CELLS: usize = 20_000_000;
 
-/// The bits per second that traffic offers each link, by link id. `None`: the network is too large to say in time.
+/// Returns the bits per second that traffic offers each link, by link id, or `None` if the network
+/// is too large.
 pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
     if net.multi_nic_host().is_some() {
         return by_target(net, routes, traffic);
@@ -22,7 +25,7 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
         at_home[home(target).index()].first = Some(*target);
     }
     let is_target = marked(net, &traffic.targets);
-    // Per source the rate to each of its targets.
+    // By source: the rate to each of its targets.
     let mut each = vec![0.0; net.hosts().len()];
     let own = traffic.bps / traffic.sources.len().max(1) as f64;
     for source in &traffic.sources {
@@ -35,7 +38,7 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
             rates[net.first_nic(*source).index()] += own;
         }
     }
-    // Two hosts and a cable: each NIC is all of the way.
+    // Two hosts and a cable: the NIC is the only link of a path.
     if traffic.sources.iter().any(|source| net.host(home(source)).is_some()) {
         return Some(rates);
     }
@@ -58,7 +61,8 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
     Some(rates)
 }
 
-/// The same target by target, for networks with hosts that have several NICs: these take part in the spreading.
+/// Computes the rates for each target separately, for networks with hosts that have several NICs:
+/// there, hosts split traffic too.
 fn by_target(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
     if traffic.targets.len().saturating_mul(traffic.sources.len() + net.nodes().len()) > MAX_CELLS {
         return None;
@@ -82,10 +86,10 @@ fn by_target(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec
     Some(rates)
 }
 
-/// The hosts of one switch, as traffic sees them.
+/// The traffic of the hosts of one switch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    /// How many of them are targets.
+    /// Number of targets among them.
     targets: f64,
     /// One of the targets.
     first: Option<HostId>,
@@ -99,7 +103,8 @@ fn marked(net: &Net, hosts: &[HostId]) -> Vec<bool> {
     is
 }
 
-/// Sends what flows into each switch on to the switch of `target`, or to the target itself, in equal parts over the next hops.
+/// Forwards the traffic that enters each switch to the switch of `target`, or to the target itself,
+/// in equal parts over the next hops.
 fn spread(net: &Net, routes: &Routes, (target, to_host): (HostId, bool), mut inflow: Vec<f64>, rates: &mut [f64]) {
     let mut by_distance: Vec<(u32, NodeId)> = (0..net.nodes().len() as u32)
         .map(NodeId)

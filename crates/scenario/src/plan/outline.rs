@@ -1,5 +1,5 @@
-//! A system around one entry: what the entry needs of the other slots, and what its META puts beside it. Tests build systems from it; the
-//! reader of scenarios does not.
+//! A minimal system with a given entry, the entries that it needs in other slots, and the settings
+//! that its META implies. Tests build systems with it; the reader of scenarios does not use it.
 
 use crate::plan::render::quoted;
 use crate::system::slots::SLOTS;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub struct Outline(Vec<(String, String)>);
 
 impl Outline {
-    /// Sets a key of the system, as `qdisc.limit`, in place of what it was.
+    /// Sets a key of the system, such as `qdisc.limit`, replacing an earlier value.
     pub fn set(mut self, key: &str, value: &str) -> Outline {
         match self.0.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => value.clone_into(old),
@@ -18,28 +18,30 @@ impl Outline {
         }
         self
     }
-    /// Takes all keys of a part away, as `router` or `nic.qdisc`.
+    /// Removes all keys of a part, such as `router` or `nic.qdisc`.
     pub fn without(mut self, part: &str) -> Outline {
         self.0.retain(|(key, _)| !key.strip_prefix(part).is_some_and(|rest| rest.starts_with('.')));
         self
     }
-    /// Its keys, in the order in which they were set.
+    /// Returns the keys, in the order in which they were set.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| key.as_str())
     }
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
-    /// Its `[[system]]` table.
+    /// Returns the `[[system]]` table as TOML.
     pub fn toml(&self) -> String {
         let lines = self.0.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value)));
         format!("[[system]]\n{}", lines.collect::<String>())
     }
 }
 
-/// The system of an entry, which fills `slot`, labelled with the entry's name. What the entry puts beside itself goes before what it needs, and
-/// both before what the other parts ask for; a system without a transport gets the first of its room. Panics for a name that is not there.
+/// Returns a system with the entry `kind` in `slot`, labelled with the name of the entry. Settings
+/// that the entry implies take precedence over the entries that it needs, and both over the
+/// settings and needs of other parts. If no part needs a transport, the system gets the first
+/// transport of the room. Panics if the slot or the entry does not exist.
 pub fn system_of(slot: &str, kind: &str) -> Outline {
     let mut system = Outline::default().set("label", kind).set(&format!("{slot}.kind"), kind);
     let mut waiting = VecDeque::from([(slot.to_owned(), kind.to_owned())]);
@@ -49,8 +51,8 @@ pub fn system_of(slot: &str, kind: &str) -> Outline {
                 crate::system::slots::slot(&slot).room.entry(&kind).unwrap_or_else(|| panic!("no {slot} is called `{kind}`"));
             let needed =
                 SLOTS.iter().filter_map(|slot| Some((format!("{}.kind", slot.name), *slot.wanted(&entry.meta.needs).first()?)));
-            let beside = entry.meta.implies.iter().map(|(key, value)| ((*key).to_owned(), *value));
-            for (key, value) in beside.chain(needed) {
+            let implied = entry.meta.implies.iter().map(|(key, value)| ((*key).to_owned(), *value));
+            for (key, value) in implied.chain(needed) {
                 if system.get(&key).is_some() {
                     continue;
                 }
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
     use crate::{Options, load};
 
-    /// Every entry that can be part of a system stands in one that can run.
+    /// The outline of every entry that can be part of a system can run.
     #[test]
     fn every_entry_has_a_system() {
         let rest = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nflows = 1\n";
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_and_neighbours_are_followed() {
+    fn needs_and_implied_settings_are_followed() {
         let memr = system_of("router", "memr");
         let kind = |slot: &str| memr.get(&format!("{slot}.kind"));
         assert_eq!((kind("agent"), kind("transport"), kind("qdisc")), (Some("merp"), Some("merp"), Some("strict")));

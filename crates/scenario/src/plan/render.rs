@@ -1,4 +1,4 @@
-//! Parts of a scenario as they would be written: with every default, without keys that have no effect.
+//! Parts of a scenario as a plan writes them: with every default, without keys that have no effect.
 
 use crate::deadline;
 use crate::event::params::{Event, EventParams, RandomParams};
@@ -14,19 +14,19 @@ use base::registry::Entry;
 use base::text::is_hidden;
 use std::fmt::Write as _;
 
-/// A part of a section as it would be written.
+/// A part of a section as a plan writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct RenderedPart {
-    /// Where it stands in its section: `agent`, `nic.qdisc`, or nothing for the section itself.
+    /// Its path in the section: `agent`, `nic.qdisc`, or empty for the section itself.
     pub path: &'static str,
     pub kind: Option<&'static str>,
     pub fields: &'static [Field],
     pub values: Vec<(&'static str, String)>,
-    /// Keys without effect beside the others: not written.
+    /// Keys without effect, which are not written.
     pub ignored: Vec<&'static str>,
 }
 
-/// A part with a kind.
+/// Returns a part with a kind.
 pub(crate) fn shown(
     path: &'static str,
     entry: &Entry,
@@ -37,11 +37,11 @@ pub(crate) fn shown(
 }
 
 impl RenderedPart {
-    /// A part without a kind.
+    /// Returns a part without a kind.
     pub fn bare(path: &'static str, fields: &'static [Field], values: Vec<(&'static str, String)>) -> RenderedPart {
         RenderedPart { path, kind: None, fields, values, ignored: Vec::new() }
     }
-    /// The part without some keys that have no effect.
+    /// Returns the part without some keys that have no effect.
     pub fn without(mut self, ignored: Vec<&'static str>) -> RenderedPart {
         self.ignored = ignored;
         self
@@ -49,23 +49,24 @@ impl RenderedPart {
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
-    /// Its header in a section with this header.
+    /// Returns the header of the part in a section with this header.
     pub fn path_in(&self, header: &str) -> String {
         if self.path.is_empty() { header.to_owned() } else { format!("{header}.{}", self.path) }
     }
-    /// The value at a dotted path of the section.
+    /// Returns the value at a dotted path of the section.
     pub fn value_at(&self, path: &str) -> Option<String> {
         self.values.iter().find(|(key, _)| self.path_of(key) == path).map(|(_, value)| value.clone())
     }
-    /// The dotted paths of keys without effect.
+    /// Returns the dotted paths of keys without effect.
     pub fn ignored_paths(&self) -> impl Iterator<Item = String> + '_ {
         self.ignored.iter().map(|key| self.path_of(key))
     }
-    /// Whether a key with this value is left out: it is quiet, and at its default.
+    /// Returns whether a key with this value is left out: it is quiet and has its default.
     pub fn leaves_out(&self, key: &str, value: &str) -> bool {
         self.fields.iter().any(|field| field.name == key && field.leaves_out(value))
     }
-    /// The lines of the part: its kind and every key that has an effect, but for quiet ones at their defaults.
+    /// Writes the lines of the part: its kind and every key that has an effect, except quiet keys
+    /// with their defaults.
     pub fn lines(&self, mut write: impl FnMut(Option<&Field>, &'static str, String)) {
         if let Some(kind) = self.kind {
             write(None, "kind", quoted(kind));
@@ -78,7 +79,7 @@ impl RenderedPart {
     }
 }
 
-/// A text in quotes, with escapes for hidden characters.
+/// Returns a text in quotes, with escapes for hidden characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -92,7 +93,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// A value as TOML: numbers and truth values bare, the rest in quotes.
+/// Returns a value as TOML: numbers and truth values bare, the rest in quotes.
 pub(crate) fn literal(field: Option<&Field>, value: &str) -> String {
     let expects = field.map_or(String::new(), |f| (f.expects)());
     let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.parse::<f64>().is_ok();
@@ -111,13 +112,14 @@ macro_rules! part {
     }};
 }
 
-/// The parts of a system in the order in which they are written: its slots, then the host ports.
+/// Returns the parts of a system in the order in which they are written: its slots, then the host
+/// ports.
 pub(crate) fn parts_of_system(system: &System) -> Vec<RenderedPart> {
     let low_water = NicParams { low_water: Auto::Set(system.nic.low_water_bytes.map_or(Limit::Unlimited, Limit::Bytes)) };
     parts_of_slots(system, low_water)
 }
 
-/// The same with the parameters of the host ports as they were given.
+/// Returns the parts of a system with the parameters of the host ports as they were given.
 pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<RenderedPart> {
     let part = |part: SystemPart| shown(part.slot.name, part.entry, part.values, Vec::new());
     let mut parts: Vec<RenderedPart> = system.parts().into_iter().map(part).collect();
@@ -126,24 +128,24 @@ pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<RenderedPar
     parts
 }
 
-/// The engine.
+/// Returns the engine as a part.
 pub(crate) fn part_of_engine(engine: &Engine) -> RenderedPart {
     RenderedPart::bare("", Engine::FIELDS, engine.show()).without(engine.ignored())
 }
 
-/// A topology.
+/// Returns a topology as a part.
 pub(crate) fn part_of_topology(params: &topology::AnyParams) -> RenderedPart {
     part!("", topology::ENTRIES, params)
 }
 
-/// The parts of a workload in the order in which they are written.
+/// Returns the parts of a workload in the order in which they are written.
 pub(crate) fn parts_of_workload(traffic: &Demand) -> Vec<RenderedPart> {
     let workload = part!("", workload::ENTRIES, traffic.workload).without(traffic.workload.ignored());
     let deadline = traffic.deadline.as_ref().map(|law| part!("deadline", deadline::ENTRIES, law));
     std::iter::once(workload).chain(deadline).collect()
 }
 
-/// An event as it would be written: keys without effect left out.
+/// Returns the parts of an event, without keys that have no effect.
 pub(crate) fn parts_of_event(event: &Event) -> Vec<RenderedPart> {
     let p = &event.params;
     let absent = |none: &[(&'static str, bool)]| none.iter().filter(|(_, absent)| *absent).map(|(key, _)| *key).collect();

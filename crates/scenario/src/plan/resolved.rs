@@ -1,4 +1,4 @@
-//! Plans and points written out as TOML with every default.
+//! Plans and points as TOML with every default.
 
 use crate::event::change::when;
 use crate::event::params::FailureParams;
@@ -24,18 +24,19 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Point {
-    /// The point alone as TOML: no comments, no lists, and a line for each file that it reads.
+    /// Returns the point as TOML: no comments, no lists, and a line for each file that it reads.
     pub fn resolved(&self) -> String {
         of_point(self)
     }
-    /// A hash of all that determines the results of the point but the program's version.
+    /// Returns a hash of everything that determines the results of the point, except the version of
+    /// the program.
     pub fn config_hash(&self) -> u64 {
         xxh3_64(self.resolved().as_bytes())
     }
 }
 
 impl RunSpec {
-    /// The files that the run reads, each with the hash of its content.
+    /// Returns the files that the run reads, each with the hash of its content.
     fn inputs(&self) -> Vec<(String, String)> {
         let files = self.topology.build(&envs::topology(&self.files)).files();
         let more = self.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&self.env(i)).files());
@@ -45,20 +46,20 @@ impl RunSpec {
 }
 
 impl Plan {
-    /// The files that the points read, by path as the scenario writes it, each with the hash of its
-    /// content.
+    /// Returns the files that the points read, by path as the scenario writes it, each with the
+    /// hash of its content.
     pub fn inputs(&self) -> BTreeMap<String, String> {
         self.points.iter().flat_map(|point| point.run.inputs()).collect()
     }
 }
 
-/// A key of a table header.
+/// Returns a key for a table header, in quotes if necessary.
 fn header_key(key: &str) -> String {
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if bare { key.to_owned() } else { quoted(key) }
 }
 
-/// A point alone, without comments.
+/// Returns a single point as TOML, without comments.
 fn of_point(point: &Point) -> String {
     let run = &point.run;
     let mut out = String::new();
@@ -73,7 +74,7 @@ fn of_point(point: &Point) -> String {
         line(format!("ideal = {}", quoted(&ideal.show())));
     }
     RenderedPart::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
-    // Younger than the hashes of points: the default engine is not written.
+    // Not in older versions: to keep the hashes of points, the default engine is not written.
     if run.engine != Engine::defaults() {
         line("\n[engine]".to_owned());
         part_of_engine(&run.engine).lines(|_, key, value| line(format!("{key} = {value}")));
@@ -98,7 +99,7 @@ fn of_point(point: &Point) -> String {
         RenderedPart::bare("", FailureParams::FIELDS, failures.params.show())
             .lines(|_, key, value| line(format!("{key} = {value}")));
     }
-    // Younger than the hashes of points: the default window is not written.
+    // Not in older versions: to keep the hashes of points, the default window is not written.
     if run.measure != Measure::defaults() {
         line("\n[measure]".to_owned());
         RenderedPart::bare("", Measure::FIELDS, run.measure.show()).lines(|_, key, value| line(format!("{key} = {value}")));
@@ -107,7 +108,8 @@ fn of_point(point: &Point) -> String {
         line("\n[sample]".to_owned());
         let params = params_of(sample, &run.net);
         RenderedPart::bare("", SampleParams::FIELDS, params.show()).lines(|_, key, value| {
-            // Younger than the hashes of points: written only where it is set.
+            // Not in older versions: to keep the hashes of points, these keys are written only if
+            // set.
             let written = match key {
                 "switches" => sample.switches,
                 "agents" => sample.agents,
@@ -131,7 +133,7 @@ fn of_point(point: &Point) -> String {
     out
 }
 
-/// What a scenario says of the time series that a run records.
+/// Returns the `[sample]` parameters of the time series that a run records.
 fn params_of(sample: &Sample, net: &Net) -> SampleParams {
     let Sample { interval, ports, port, flows, switches, agents, packets, start, end, only_ports, only_flows } = sample;
     let names = |links: &Vec<LinkId>| links.iter().map(|link| net.link_name(*link)).collect::<Vec<_>>().join(", ");
@@ -150,7 +152,7 @@ fn params_of(sample: &Sample, net: &Net) -> SampleParams {
     }
 }
 
-/// Who set what, in words.
+/// The origins of values, for comments.
 pub(crate) struct Origins<'a> {
     pub profiles: &'a [String],
     pub name: &'a str,
@@ -165,7 +167,7 @@ impl Origins<'_> {
             Origin::Set => "--set".to_owned(),
         }
     }
-    /// The comment of a key: who set it, or where its default comes from.
+    /// Returns the comment of a key: its origin, or the source of its default.
     fn comment(&self, table: &Table, path: &str, default: &str) -> String {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         match table.clone().at_path(&path) {
@@ -175,7 +177,7 @@ impl Origins<'_> {
     }
 }
 
-/// Lines with their comments in one column.
+/// Lines with comments that are aligned in a column.
 #[derive(Default)]
 struct Page(Vec<(String, String)>);
 
@@ -192,7 +194,7 @@ impl Page {
         }
         out
     }
-    /// The parts of a section; what differs between its variants is written as a list.
+    /// Adds the parts of a section; values that differ between its variants are written as a list.
     fn section(&mut self, header: &str, section: &Table, variants: &[Vec<RenderedPart>], origins: &Origins<'_>) {
         let Some(first) = variants.first() else { return };
         for (i, part) in first.iter().enumerate() {
@@ -204,7 +206,8 @@ impl Page {
             if let Some(kind) = part.kind {
                 let comment = origins.comment(section, &part.path_of("kind"), default_kind(part.path));
                 match (part.path, comment.starts_with("default")) {
-                    // Without a kind of its own the NIC follows the switches, also where their keys are swept.
+                    // Without its own kind, the NIC has the queue discipline of the switches, also
+                    // if their keys are swept.
                     ("nic.qdisc", true) => self.line(format!("# {}, as at switches", quoted(kind)), ""),
                     _ => self.line(format!("kind = {}", quoted(kind)), comment),
                 }
@@ -223,14 +226,15 @@ impl Page {
                 }
                 let place: Vec<String> = part.path_of(key).split('.').map(str::to_owned).collect();
                 let swept = matches!(section.clone().at_path(&place).map(|n| &n.value), Some(Value::List(_)));
-                // Nothing to write for a key without effect, nor for a NIC's that follows a sweep of the switches.
+                // Skips a key without effect, and a key of the NIC that follows a sweep of the
+                // switches.
                 if values.is_empty() || (values.len() > 1 && !swept) {
                     continue;
                 }
                 let value = if swept { format!("[{}]", values.join(", ")) } else { values.swap_remove(0) };
                 let default = match (part.path, *key) {
                     ("nic.qdisc", "limit") => "no limit at hosts",
-                    ("nic.qdisc", _) => "as at switches, else as the discipline's own",
+                    ("nic.qdisc", _) => "as at switches, else the default of the queue discipline",
                     _ => field.map_or("", |f| f.source),
                 };
                 self.line(format!("{key} = {value}"), origins.comment(section, &part.path_of(key), default));
@@ -239,7 +243,7 @@ impl Page {
     }
 }
 
-/// Where the default kind of a part comes from.
+/// Returns the source of the default kind of a part.
 fn default_kind(path: &str) -> &'static str {
     match SLOTS.iter().find(|slot| slot.name == path).map(|slot| slot.unfilled) {
         Some(Unfilled::Default { source, .. }) => source,
@@ -247,7 +251,7 @@ fn default_kind(path: &str) -> &'static str {
     }
 }
 
-/// The whole plan, before its sweeps are expanded.
+/// Returns the whole plan as TOML, before its sweeps are expanded.
 pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> String {
     let mut page = Page::default();
     let given = |key: &str, default: &str| origins.comment(root, key, default);
@@ -302,7 +306,7 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
     page.text()
 }
 
-/// What the events of a plan do, as comments: once per network, events and seed.
+/// Returns the effects of the events of a plan as comments, once per network, events and seed.
 pub(crate) fn of_events(plan: &Plan) -> String {
     const MOST: usize = 12;
     let mut seen: Vec<(String, Vec<String>)> = Vec::new();
@@ -319,7 +323,7 @@ pub(crate) fn of_events(plan: &Plan) -> String {
         out.push_str(&format!("\n# events with {title}\n"));
         lines.iter().for_each(|line| out.push_str(&format!("#   {line}\n")));
         if lines.is_empty() {
-            out.push_str("#   nothing happens\n");
+            out.push_str("#   no link or node changes\n");
         }
     }
     if seen.len() > MOST {
@@ -336,7 +340,7 @@ fn system(page: &mut Page, section: &Section<System>, origins: &Origins<'_>) {
     page.section("system", &section.table, &variants, origins);
 }
 
-/// What happens, in words, as comments: for `check`.
+/// Returns the changes of links and nodes of a run as lines of text.
 fn in_words(run: &RunSpec) -> Vec<String> {
     const MOST: usize = 20;
     let changes = run.changes();
@@ -361,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_headers_are_bare_where_they_can_be() {
+    fn keys_of_headers_are_bare_if_possible() {
         assert_eq!(["a-b_1", "a b", ""].map(header_key), ["a-b_1", "\"a b\"", "\"\""]);
     }
 }

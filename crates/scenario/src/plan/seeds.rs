@@ -1,26 +1,27 @@
-//! Seeds of a scenario: given, or as many as a metric needs.
+//! Seeds of a scenario: given, or as many as the precision of a metric needs.
 
 use crate::text::diag::{Diagnostics, Place};
 use base::Fraction;
 use base::params::{Param, Raw};
 use base::units::parse_fraction;
 
-/// What `seed` is when the number of seeds follows from a precision.
+/// The value of `seed` with which a precision determines the number of seeds.
 pub(crate) const AUTO: &str = "auto";
 
 base::params! {
-    /// Keys at the top of a scenario with `seed = "auto"`.
+    /// Top-level keys of a scenario with `seed = "auto"`.
     pub struct AutoSeeds {
-        /// Seeds are added until the 95 % interval of `metric` reaches no further than this from the mean, for every system and swept value.
-        precision: Precision = "5%" in Precision(Fraction(100_000))..=Precision(Fraction::ONE), "flowloom: differences of a tenth stand out";
-        /// The metric that is to be known so well; `flowloom list metrics` prints all names.
+        /// Seeds are added until the 95 % confidence interval of `metric` is at most this far from
+        /// the mean, for every system and swept value.
+        precision: Precision = "5%" in Precision(Fraction(100_000))..=Precision(Fraction::ONE), "flowloom: differences of a tenth can be seen";
+        /// The metric whose precision counts; `flowloom list metrics` prints all names.
         metric: String = "mean_slowdown", "the measure that most papers plot";
-        /// Seeds at most, whatever the precision.
+        /// Maximum number of seeds, whatever the precision.
         max_seeds: u32 = "20" in FEWEST..=10_000, "flowloom: an eighth of the width of the interval of three seeds";
     }
 }
 
-/// An interval of fewer seeds says too little to stop by.
+/// Minimum number of seeds: the interval of fewer seeds is not reliable.
 const FEWEST: u32 = 3;
 
 /// A precision as a share of the mean: `5%`.
@@ -43,18 +44,18 @@ impl Param for Precision {
     }
 }
 
-/// The rule by which a plan adds seeds. Its points have all seeds that there may be.
+/// The rule by which a plan adds seeds. The points of the plan have all seeds up to the maximum.
 #[derive(Clone, Debug)]
 pub struct AutoSeedRule {
     /// The keys.
     pub params: AutoSeeds,
-    /// What to say when there is no such metric, which a scenario cannot know.
+    /// The error for an unknown metric, which cannot be checked when the scenario is read.
     pub no_such_metric: Diagnostics,
 }
 
 impl AutoSeedRule {
-    /// How many seeds to run after `done`, which have not been enough: half as many again, so that threads have work; `None`: no more are
-    /// allowed. The first are three.
+    /// Returns the number of seeds to run if `done` seeds are not enough, or `None` if the maximum
+    /// is reached. The number starts at three and grows by half, so that threads have work.
     pub fn next(&self, done: u32) -> Option<u32> {
         let next = (done + done / 2).max(FEWEST).min(self.params.max_seeds);
         (next > done).then_some(next)
@@ -65,7 +66,7 @@ impl AutoSeedRule {
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
     pub list: Vec<u64>,
-    /// With the place of `metric`.
+    /// The keys with `seed = "auto"`, and the place of `metric`.
     pub auto: Option<(AutoSeeds, Place)>,
     /// A key of [`AutoSeeds`] without effect.
     pub unused: Option<(&'static str, Place)>,

@@ -1,11 +1,11 @@
-//! Selections of `[sample]`: which ports and which flows are recorded.
+//! Selections of `[sample]`: the ports and the flows that are recorded.
 
 use base::params::{Param, Raw, nearest};
 use base::{FlowId, LinkId};
 use fabric::net::Net;
 use std::collections::BTreeSet;
 
-/// The word for everything.
+/// The value that selects everything.
 const ALL: &str = "all";
 
 /// A set of flows: all, or ids and ranges of ids. Ranges include both ends.
@@ -19,7 +19,7 @@ pub enum FlowSet {
 }
 
 impl FlowSet {
-    /// Whether a flow is in the set.
+    /// Returns whether a flow is in the set.
     pub fn has(&self, flow: FlowId) -> bool {
         match self {
             FlowSet::All => true,
@@ -29,7 +29,7 @@ impl FlowSet {
             }
         }
     }
-    /// The largest id that is named.
+    /// Returns the largest id that is named.
     pub fn last(&self) -> Option<u32> {
         match self {
             FlowSet::All => None,
@@ -56,7 +56,7 @@ impl Param for FlowSet {
             let id = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
             let (first, last) = (id(first)?, id(last)?);
             if last < first {
-                return Err(format!("has the range `{part}`, which runs backwards"));
+                return Err(format!("has the range `{part}`, whose end is below its start"));
             }
             ranges.push((first, last));
         }
@@ -81,7 +81,8 @@ impl Param for FlowSet {
     }
 }
 
-/// The ports that a text names; `None` for `all`. Names are separated by commas, and `*` stands for any characters: `leaf0->*`.
+/// Returns the ports that a text names, or `None` for `all`. Names are separated by commas; `*`
+/// matches any characters: `leaf0->*`.
 pub fn ports(net: &Net, text: &str) -> Result<Option<Vec<LinkId>>, String> {
     if text.trim() == ALL {
         return Ok(None);
@@ -101,7 +102,7 @@ pub fn ports(net: &Net, text: &str) -> Result<Option<Vec<LinkId>>, String> {
     Ok(Some(found.into_iter().collect()))
 }
 
-/// Whether a name has the form of a pattern, in which `*` stands for any characters.
+/// Returns whether a name matches a pattern in which `*` matches any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
@@ -131,11 +132,11 @@ mod tests {
         for wrong in ["", "a", "1..", "-1", "1;2", "4294967296"] {
             assert!(read(wrong).unwrap_err().starts_with("is not flows by id, like"), "{wrong}");
         }
-        assert_eq!(read("9..3").unwrap_err(), "has the range `9..3`, which runs backwards");
+        assert_eq!(read("9..3").unwrap_err(), "has the range `9..3`, whose end is below its start");
     }
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         for (pattern, name, wanted) in [
             ("leaf0->*", "leaf0->h3", true),
             ("leaf0->*", "leaf01->h3", false),

@@ -1,4 +1,4 @@
-//! What a checked scenario is: a plan of points, and of each point all that its run depends on.
+//! The plan of a checked scenario: its points, and for each point everything that its run depends on.
 
 use crate::deadline;
 use crate::event::params::Failures;
@@ -27,15 +27,15 @@ use std::sync::Arc;
 pub struct Options {
     /// Settings as (dotted key, value): `("workload.web.load", "0.8")`, `("system.MERP.agent.alpha", "[0.9, 0.99]")`.
     pub set: Vec<(String, String)>,
-    /// Seeds instead of those of the file.
+    /// Seeds that replace those of the file.
     pub seeds: Option<Vec<u64>>,
-    /// Profiles of the file, laid over it in this order; see [`profiles`].
+    /// Profiles of the file, applied in this order; see [`profiles`].
     pub profiles: Vec<String>,
-    /// How much memory networks, flows and the results of a point may take.
+    /// Limit of the memory of networks, flows and the results of a point.
     pub memory: Memory,
 }
 
-/// The names of profiles in a text: `literal,smoke`.
+/// Returns the names of profiles in a text: `literal,smoke`.
 pub fn profiles(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
@@ -45,19 +45,20 @@ pub fn profiles(text: &str) -> Vec<String> {
 pub struct Plan {
     /// Its name: a plain file name.
     pub name: String,
-    /// The runs: systems by swept values by seeds, the seed fastest.
+    /// The runs: systems by swept values by seeds; the seed changes fastest.
     pub points: Vec<Point>,
     /// The swept keys in order: `topology.rate`, `workload.web.load`, `system.agent.alpha`.
     pub sweep_keys: Vec<String>,
     /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
-    /// The rule by which seeds are added, with `seed = "auto"`; the points have all seeds that there may be.
+    /// The rule by which seeds are added, with `seed = "auto"`; the points have all seeds up to the
+    /// maximum.
     pub auto: Option<AutoSeedRule>,
-    /// What can run and may mislead.
+    /// Warnings: the scenario can run, but its results may mislead.
     pub warnings: Diagnostics,
-    /// Lengths of queues that rules set.
+    /// Queue lengths that `auto` sets.
     pub queues: Vec<QueueLength>,
-    /// How much memory it may take.
+    /// Limit of memory.
     pub memory: Memory,
     pub(crate) resolved: String,
 }
@@ -65,24 +66,24 @@ pub struct Plan {
 /// One run of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Its folder: unique in the plan, of `a-z`, `0-9`, `.`, `-` and `_` only.
+    /// Name of its folder: unique in the plan, with only `a-z`, `0-9`, `.`, `-` and `_`.
     pub id: String,
-    /// Its system.
+    /// Label of its system.
     pub label: String,
     /// Its seed.
     pub seed: u64,
-    /// Its values of the swept keys that concern its system, as (key, value).
+    /// The swept keys that concern its system, as (key, value).
     pub swept: Vec<(String, String)>,
-    /// What it runs.
+    /// The run.
     pub run: RunSpec,
 }
 
-/// All that a run depends on.
+/// Everything that a run depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSpec {
     /// The network.
     pub net: Arc<Net>,
-    /// What it was built from.
+    /// The parameters of the topology.
     pub topology: topology::AnyParams,
     /// Longest unloaded round trip of the network.
     pub max_rtt: Dur,
@@ -90,36 +91,37 @@ pub struct RunSpec {
     pub mtu_bytes: u16,
     /// Header of every packet; also the size of a packet without payload.
     pub header_bytes: u16,
-    /// Latest end of the run; without it a run ends when all flows are finished and closed.
+    /// Latest end of the run; `None`: the run ends when all flows have finished and closed.
     pub end: Option<Time>,
-    /// The seed of all its random streams.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// The system under test. An ideal reference carries the first system of the scenario and does not read it.
+    /// The system under test. An ideal reference has the first system of the scenario here, but
+    /// does not use it.
     pub system: System,
-    /// The run is this ideal reference instead of a simulation.
+    /// The ideal reference, if the run is an ideal reference instead of a simulation.
     pub ideal: Option<IdealName>,
-    /// What moves the flows. An ideal reference does not read it.
+    /// The engine. An ideal reference does not use it.
     pub engine: Engine,
     /// The workloads by name.
     pub workloads: Vec<(String, Demand)>,
-    /// What goes down and comes up, if anything does.
+    /// The events and the reaction of the network, if the scenario has events.
     pub failures: Option<Failures>,
     /// The measurement window, and which flows count.
     pub measure: Measure,
-    /// The state that the run starts in, if that is a steady one.
+    /// The steady state that the run starts in, if any.
     pub steady: Shared,
-    /// Time series, if wanted.
+    /// Time series to record, if any.
     pub sample: Option<Sample>,
     /// The files that the scenario names.
     pub files: Arc<Files>,
 }
 
-/// A length of a system's queues that the scenario leaves to a rule.
+/// A queue length of a system that `auto` sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueLength {
     /// The label of the system.
     pub system: String,
-    /// The swept values for which it holds, as (key, value).
+    /// The swept values that it applies to, as (key, value).
     pub swept: Vec<(String, String)>,
     /// The queue discipline.
     pub qdisc: &'static str,
@@ -133,12 +135,12 @@ pub struct QueueLength {
     pub at: BTreeMap<Rate, Limit>,
 }
 
-/// What one workload of a scenario asks of the network.
+/// A workload of a scenario with its deadlines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// What draws its flows.
+    /// The workload.
     pub workload: workload::AnyParams,
-    /// The law of their deadlines. Flows that come with a deadline keep it.
+    /// The law of deadlines. Flows to which the workload gives a deadline keep it.
     pub deadline: Option<deadline::AnyParams>,
 }
 
@@ -147,45 +149,46 @@ pub struct Demand {
 pub struct Sample {
     /// Time between two samples.
     pub interval: Dur,
-    /// Queue and utilisation of every port.
+    /// Whether to record the queue length and utilisation of every port.
     pub ports: bool,
-    /// Of this port only.
+    /// The only port that is recorded, if set.
     pub port: Option<LinkId>,
-    /// Rate and window of every open flow.
+    /// Whether to record the rate and window of every open flow.
     pub flows: bool,
-    /// Packets that every switch has made and taken.
+    /// Whether to record how many packets of its router every switch has sent and received.
     pub switches: bool,
-    /// The tables of agents.
+    /// Whether to record the tables of agents.
     pub agents: bool,
-    /// Every packet.
+    /// Whether to record every packet.
     pub packets: bool,
-    /// Time from which on anything is recorded.
+    /// Start of the recording.
     pub start: Time,
-    /// Time from which on nothing is recorded; `Time::MAX` for the end of the run.
+    /// End of the recording; `Time::MAX` for the end of the run.
     pub end: Time,
-    /// The ports that are recorded, in rising order; `None` for all.
+    /// The ports that are recorded, in ascending order; `None` for all.
     pub only_ports: Option<Vec<LinkId>>,
     /// The flows that are recorded.
     pub only_flows: FlowSet,
 }
 
 impl Sample {
-    /// Whether the selections allow a port.
+    /// Returns whether the selections include a port.
     pub fn has_port(&self, link: LinkId) -> bool {
         self.only_ports.as_ref().is_none_or(|ports| ports.binary_search(&link).is_ok())
     }
-    /// Whether what happens at a time is recorded.
+    /// Returns whether events at a time are recorded.
     pub fn covers(&self, at: Time) -> bool {
         self.start <= at && at < self.end
     }
 }
 
 impl Plan {
-    /// The whole plan as TOML with every default, each line with a comment on who set its value. Reads back as the same plan.
+    /// Returns the whole plan as TOML with every default; the comment of a line says where its
+    /// value comes from. Reading the text gives the same plan.
     pub fn resolved(&self) -> &str {
         &self.resolved
     }
-    /// The plan with seeds up to this one alone.
+    /// Returns the plan with only the seeds up to `most`.
     pub fn with_seeds(&self, most: u32) -> Plan {
         let points = self.points.iter().filter(|point| point.seed <= u64::from(most)).cloned().collect();
         Plan { points, ..self.clone() }
@@ -193,23 +196,23 @@ impl Plan {
 }
 
 impl RunSpec {
-    /// Sizes of packets.
+    /// Returns the sizes of packets.
     pub fn packets(&self) -> Packets {
         Packets { mtu: self.mtu_bytes.into(), header: self.header_bytes.into() }
     }
-    /// The environments of the system's parts. `routes` are those of the healthy network.
+    /// Returns the environments of the system's parts. `routes` are those of the healthy network.
     pub fn envs<'a>(&'a self, routes: &'a Routes) -> Envs<'a> {
         let site = Site { net: &self.net, routes, max_rtt: self.max_rtt, packets: self.packets(), seed: self.seed };
         let all =
             || self.workloads.iter().enumerate().map(|(i, (_, traffic))| envs::offered(&traffic.workload, &self.env(i))).collect();
         Envs::new(site, self.system.ports_and_router(), self.system.given(), Offers::new(all))
     }
-    /// The discipline of a port, as configured, and its environment.
+    /// Returns the configured queue discipline of a port, and its environment.
     pub fn port(&self, link: LinkId) -> (&fabric::qdisc::AnyParams, fabric::qdisc::Env) {
         let env = envs::qdisc(&self.net, self.max_rtt, self.packets(), link, self.seed);
         (self.system.qdisc_at(env.host_port), env)
     }
-    /// The environment of the workload at this place.
+    /// Returns the environment of the workload with this index.
     pub(crate) fn env(&self, index: usize) -> workload::Env<'_> {
         envs::workload(&self.net, self.packets(), self.end, &self.files, index)
     }

@@ -1,20 +1,29 @@
-//! A start in the steady state: which flows are under way when a run begins, and how long its load goes on behind the flows that count.
+//! Start of a run in the steady state: the flows that are open when a run begins, and how long the
+//! load continues after the flows that count.
 //!
-//! A network that is empty when the first flow starts fills up for long: at load 0.8 and sizes with a heavy tail some hundred flows of every host
-//! come and go before the means settle, and the last flows finish in a network that drains. So open loops have flows before and behind
-//! those of the scenario. Those before are moved as fluids with max-min fair rates, over the same links, for a few relaxation times; what is left of
-//! them when the scenario's first flow may start is sent by the system from then on. Those behind are sent by the system too, for as long
-//! as most flows last. Neither counts in any metric of flows.
+//! A network that is empty when the first flow starts takes long to fill: at load 0.8 and with
+//! heavy-tailed sizes, some hundred flows of every host come and go before the means settle, and
+//! the last flows finish in a network that drains. Therefore open loops have additional flows
+//! before and after the flows of the scenario. The flows before are moved as fluids with max-min
+//! fair rates, over the same links, for a few relaxation times; the bytes of them that remain when
+//! the first flow of the scenario may start are sent by the system from then on. The system also
+//! sends the flows after, for as long as most flows last. These additional flows do not count in
+//! any metric of flows.
 //!
-//! Source: D. Kelton, "Random initialization methods in simulation", IIE Transactions 21 (4), 1989: an initial state drawn at random from an
-//! approximation of the steady state leaves less bias than an empty one whose output is cut. The bytes that wait at a link do not depend on the
-//! order in which it serves them, so that the state of fair shares is that of every system as far as it can keep its links busy. The relaxation
-//! time is that of queues in heavy traffic: W. Whitt, "Planning queueing simulations", Management Science 35 (11), 1989.
+//! Source: D. Kelton, "Random initialization methods in simulation", IIE Transactions 21 (4), 1989:
+//! an initial state drawn at random from an approximation of the steady state leaves less bias than
+//! an empty initial state whose first output is discarded. The number of bytes that wait at a link
+//! does not depend on the order of service, so that the state with fair shares is the state of
+//! every system that keeps its links busy. The relaxation time is that of queues in heavy traffic:
+//! W. Whitt, "Planning queueing simulations", Management Science 35 (11), 1989.
 //!
-//! Model: a fluid flow takes one shortest path, drawn at random, and has no headers but its own bytes on the wire, no handshake and no losses.
+//! Model: a fluid flow takes one shortest path, drawn at random. It sends its bytes on the wire,
+//! without handshake and without losses.
 //!
-//! Assumed: [`RELAXATIONS`], [`MOST_FLOWS`], [`LASTING`], [`MOST_BEHIND`], [`STEP`]; the state is that of no load where a link is offered more than [`MOST_LOAD`]. Flows that
-//! are under way start within the first [`SPREAD`] round trips, so that they do not all send at one instant.
+//! Assumed: [`RELAXATIONS`], [`MOST_FLOWS`], [`LASTING`], [`MOST_AFTER`], [`STEP`]; a run starts
+//! in an empty network if a link is offered more than [`MOST_LOAD`]. Flows that are open at the
+//! start begin within the first [`SPREAD`] round trips, so that they do not all send at the same
+//! time.
 
 use crate::plan::offered;
 use crate::plan::spec::RunSpec;
@@ -24,32 +33,35 @@ use base::{Dur, FlowId, LinkId, Rng, Streams, Time};
 use fabric::fluid::Flows;
 use fabric::routes::Routes;
 
-/// How many relaxation times the fluid runs.
+/// Duration of the fluid simulation, in relaxation times.
 const RELAXATIONS: f64 = 3.0;
-/// No more flows are moved as fluids, unless the scenario has more: a second or two of work.
+/// Maximum number of fluid flows, unless the scenario has more flows: a second or two of computation.
 const MOST_FLOWS: f64 = 100_000.0;
-/// The share of the fluid's flows, in thousandths, that are through in the time for which the load goes on.
+/// The load continues until this share of fluid flows, in thousandths, would have finished.
 const LASTING: usize = 950;
-/// No more flows follow those of the scenario than this many times as many.
-const MOST_BEHIND: f64 = 2.0;
-/// Above this load of a link there is no steady state that a run could reach.
+/// Maximum number of flows after those of the scenario, as a multiple of their number.
+const MOST_AFTER: f64 = 2.0;
+/// Maximum load of a link for which a run can reach a steady state.
 const MOST_LOAD: f64 = 0.97;
-/// The rates of fluids are worked out at most once in this share of the time that the mean flow takes the busiest link.
+/// Minimum time between computations of the fluid rates, as a share of the transmission time of the
+/// mean flow on the busiest link.
 const STEP: f64 = 0.02;
-/// In how many of the network's longest round trips the flows under way start.
+/// Time in which the open flows start, in longest round trips of the network.
 const SPREAD: u64 = 10;
 
-/// What open loops offer the link that they load most, and how long the network remembers.
+/// The load that open loops offer the link that they load most, and the relaxation time of the
+/// network.
 struct Offer {
     load: f64,
     /// The relaxation time in seconds.
     relaxation_s: f64,
-    /// How long the mean flow takes that link, in seconds.
+    /// The transmission time of the mean flow on that link, in seconds.
     mean_s: f64,
     flows_per_s: f64,
 }
 
-/// What the open loops of a run offer; `None` if there are none, or if the network is too large to say.
+/// Returns the offer of the open loops of a run, or `None` if there are no open loops or the
+/// network is too large.
 fn offer(spec: &RunSpec, routes: &Routes) -> Option<Offer> {
     let mut rates = vec![0.0; spec.net.links().len()];
     let (mut flows_per_s, mut bytes, mut squares) = (0.0, 0.0, 0.0);
@@ -65,13 +77,15 @@ fn offer(spec: &RunSpec, routes: &Routes) -> Option<Offer> {
     }
     let loads = rates.iter().zip(spec.net.links()).map(|(bps, link)| (bps / link.rate.bps() as f64, link.rate.bps() as f64));
     let (load, bps) = loads.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(load, _)| *load > 0.0)?;
-    // Twice the mean service time of a flow, weighted by its size, over the square of what the link has left: of M/M/1 in heavy traffic exactly.
+    // Twice the mean service time of a flow, weighted by its size, over the square of the unused
+    // share of the link: exact for M/M/1 in heavy traffic.
     let relaxation_s = 2.0 * (squares / bytes) * 8.0 / bps / (1.0 - load).powi(2);
     let mean_s = bytes / flows_per_s * 8.0 / bps;
     Some(Offer { load, relaxation_s, mean_s, flows_per_s })
 }
 
-/// The first two moments of a law in points, without the sizes that so many flows most likely do not have.
+/// Returns the first two moments of a law given as points, without the largest sizes, which `flows`
+/// flows most likely do not have.
 fn moments(points: &[(u64, f64)], flows: u64) -> (f64, f64) {
     let most = 1.0 - 1.0 / flows.max(2) as f64;
     let (mut mean, mut square, mut before) = (0.0, 0.0, (points.first().map_or(1, |point| point.0), 0.0));
@@ -85,21 +99,23 @@ fn moments(points: &[(u64, f64)], flows: u64) -> (f64, f64) {
     (mean.max(1.0), square.max(1.0))
 }
 
-/// The workloads that are open loops and could go on.
+/// Returns the workloads that are open loops and could continue for ever.
 pub(crate) fn open_loops(spec: &RunSpec) -> Vec<usize> {
     let nothing = Outside { name: "workload/none", from: Time::ZERO, until: Time::ZERO };
     let is_open = |index: &usize| matches!(arrivals(spec, *index, &mut Streams::new(spec.seed), &nothing), Ok(Some(_)));
     (0..spec.workloads.len()).filter(is_open).collect()
 }
 
-/// The flows of a workload at a time outside its own; `None` if it is no open loop.
+/// Draws the flows of a workload in a time outside its own arrivals. Returns `None` if it is not an
+/// open loop.
 pub(crate) fn arrivals(spec: &RunSpec, index: usize, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
     let (name, traffic) = &spec.workloads[index];
     let env = spec.env(index);
     traffic.workload.build(&env).arrivals(&env, streams, when).map_err(|e| format!("workload `{name}`: {e}"))
 }
 
-/// The state of a run. `None`: no workload is an open loop, or there is no steady state.
+/// Computes the steady state of a run. Returns `None` if no workload is an open loop, or if there
+/// is no steady state.
 pub(crate) fn state(spec: &RunSpec, routes: &Routes) -> Result<Option<Steady>, String> {
     let Some(offer) = offer(spec, routes).filter(|offer| offer.load <= MOST_LOAD) else { return Ok(None) };
     let own: u64 = open_loops(spec).iter().map(|&index| spec.workloads[index].1.workload.build(&spec.env(index)).flows()).sum();
@@ -118,12 +134,12 @@ pub(crate) fn state(spec: &RunSpec, routes: &Routes) -> Result<Option<Steady>, S
     let Moved { left, mut lasted } = moved(spec, routes, &all, (until, step), &mut rng);
     lasted.sort_unstable();
     let lasting = lasted.get(lasted.len() * LASTING / 1000).copied().unwrap_or_default();
-    let lasting = lasting.min(Dur((MOST_BEHIND * own as f64 / offer.flows_per_s * 1e12) as u64));
+    let lasting = lasting.min(Dur((MOST_AFTER * own as f64 / offer.flows_per_s * 1e12) as u64));
     let spread = routes.max_rtt(&spec.net, spec.mtu_bytes.into(), spec.header_bytes.into()).0.saturating_mul(SPREAD);
     let mut under_way = vec![Vec::new(); spec.workloads.len()];
     for (flow, share) in left {
         let (index, flow) = &all[flow.index()];
-        // Its last byte is still to come.
+        // At least the last byte remains.
         let size_bytes = ((flow.size_bytes as f64 * share) as u64).clamp(1, flow.size_bytes);
         let start = Time(rng.below(spread.max(1)));
         under_way[*index].push(Drawn { size_bytes, start, ..flow.clone() });
@@ -131,15 +147,16 @@ pub(crate) fn state(spec: &RunSpec, routes: &Routes) -> Result<Option<Steady>, S
     Ok(Some(Steady { under_way, lasting }))
 }
 
-/// What fluids have come to.
+/// The result of the fluid simulation.
 struct Moved {
-    /// The flows that are under way at the end, and the share of each that is left.
+    /// The flows that are open at the end, each with the share that remains.
     left: Vec<(FlowId, f64)>,
-    /// How long the flows of the second half took that are through.
+    /// Durations of the flows that started in the second half and have finished.
     lasted: Vec<Dur>,
 }
 
-/// Moves flows as fluids from an empty network until a time. Rates are worked out once in a step.
+/// Moves flows as fluids, from an empty network until a time. Rates are computed at most once in a
+/// step.
 fn moved(spec: &RunSpec, routes: &Routes, all: &[(usize, Drawn)], (until, step): (Time, Dur), rng: &mut Rng) -> Moved {
     let mut fluid = Flows::new(&spec.net, step);
     let mut coming = (0..).map(FlowId).zip(all).peekable();
@@ -186,9 +203,10 @@ mod tests {
         crate::load(&text, "t.toml", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Of M/G/1 that serves all flows alike: how many are under way, whatever the law of sizes, and the bytes that are left of all of them.
+    /// Compares with M/G/1 processor sharing: the number of open flows, which does not depend on
+    /// the law of sizes, and the bytes that remain of all of them.
     #[test]
-    fn what_is_under_way_is_what_theory_says() {
+    fn open_flows_are_those_of_theory() {
         for (law, ratio) in [("size = 'exponential'\nmean = '100KB'", 2.0), ("size = 'fixed'\nmean = '100KB'", 1.0)] {
             const SEEDS: u32 = 600;
             let seeds: Vec<String> = (1..=SEEDS).map(|seed| seed.to_string()).collect();
@@ -218,12 +236,12 @@ mod tests {
         };
         assert!(own.len() == 300 && own.iter().zip(&all).all(same));
         let last = own[299].start;
-        let behind = steady.iter().filter(|flow| flow.start > last).count();
+        let after = steady.iter().filter(|flow| flow.start > last).count();
         assert!(
-            (1..=600).contains(&behind)
+            (1..=600).contains(&after)
                 && steady.iter().all(|flow| flow.measured || flow.start > last || flow.start.0 < 1_000_000_000)
         );
-        // The window of rates is that of the scenario's flows.
+        // The measurement window covers the flows of the scenario only.
         let window = |measure: &str| {
             let plan = plan(workload, &format!("[measure]\n{measure}"));
             plan.points[0].run.window(&plan.points[0].run.flows().unwrap())
@@ -257,13 +275,16 @@ mod tests {
         let text = "[measure]\nflows = 'steady'\n[topology]\nkind = 'star'\n[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '20KB'\n\
                     [[system]]\ntransport = 'newreno'\n";
         let refused = crate::load(text, "t.toml", ".".as_ref(), &Options::default()).unwrap_err().to_string();
-        assert!(refused.contains("no workload of `t` goes on for ever") && refused.contains("t.toml:2:1"), "{refused}");
+        assert!(
+            refused.contains("no workload of `t` can continue its load for ever") && refused.contains("t.toml:2:1"),
+            "{refused}"
+        );
         assert!(crate::load(&text.replace("steady", "auto"), "t.toml", ".".as_ref(), &Options::default()).is_ok());
     }
 
     #[test]
     fn the_moments_of_a_law_in_points() {
-        // Uniform between 0 and 10: mean 5, second moment 100 / 3, less the thousandth at the top.
+        // Uniform between 0 and 10: mean 5, second moment 100 / 3, without the largest thousandth.
         let (mean, square) = moments(&[(0, 0.0), (10, 1.0)], 1000);
         assert!((mean - 5.0).abs() < 0.02 && (square - 100.0 / 3.0).abs() < 0.2, "{mean} {square}");
         assert_eq!(moments(&[(7, 1.0)], 1_000_000_000).0.round(), 7.0);

@@ -1,16 +1,17 @@
-//! A flow alone in the healthy network: what results compare it with.
+//! A flow in the unloaded, healthy network: the reference that results compare flows with.
 
 use crate::plan::spec::RunSpec;
 use base::{Dur, Rate};
 use fabric::routes::{self, Routes};
 use proto::Flow;
 
-/// A flow that has the healthy network to itself. Of several equal-cost paths the best one counts.
+/// The values of a flow in an unloaded, healthy network. Of several equal-cost paths, the best path
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unloaded {
     /// Completion time: store and forward at line rate on a shortest path, no handshake, no pacing.
     pub ideal_fct: Dur,
-    /// Round trip of a full packet and a bare header.
+    /// Round-trip time: a full packet, and a packet without payload back.
     pub rtt: Dur,
     /// Rate of the slowest link.
     pub bottleneck: Rate,
@@ -19,7 +20,8 @@ pub struct Unloaded {
 }
 
 impl RunSpec {
-    /// A flow alone. `routes` are those of the healthy network.
+    /// Returns the values of a flow in the unloaded network. `routes` are those of the healthy
+    /// network.
     pub fn unloaded(&self, routes: &Routes, flow: &Flow) -> Unloaded {
         let (net, full, header) = (&self.net, u64::from(self.mtu_bytes), u64::from(self.header_bytes));
         let shapes = routes.shapes(net, flow.src, flow.dst);

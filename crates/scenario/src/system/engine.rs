@@ -1,35 +1,38 @@
-//! Engines: what moves the flows of a scenario.
+//! Simulation engines.
 
 use base::Dur;
 
 base::choice! {
-    /// What moves the flows of a scenario.
+    /// The kind of simulation.
     pub enum EngineKind {
-        /// Every packet: transports, queues and all that depends on them.
+        /// Simulates every packet, with transports and queues.
         Packet = "packet",
-        /// Flows as fluids with max-min fair rates, over the paths that routers and controllers give them: no transports, no queues.
+        /// Simulates flows as fluids with max-min fair rates, on the paths that routers and
+        /// controllers choose: no transports, no queues.
         Flow = "flow",
     }
 }
 
 base::params! {
-    /// What moves the flows, and how.
+    /// The engine and its options.
     pub struct Engine {
-        /// `packet`: every packet. `flow`: flows as fluids with max-min fair rates, without transports and queues.
+        /// `packet` simulates every packet; `flow` simulates flows as fluids with max-min fair
+        /// rates, without transports and queues.
         kind: EngineKind = "packet", "flowloom: packets are the reference";
-        /// Flow engine: rates are worked out at most once in this time; what starts, moves or ends in between is dealt with together.
+        /// Flow engine: minimum time between computations of rates. Starts, path changes and ends
+        /// of flows in this time are handled together.
         step: Dur = "0s" in Dur::ZERO..=Dur::from_secs(1), "flowloom: exact";
-        /// Flow engine: from one sample packet of a flow to the next, where the router decides at switches.
+        /// Flow engine: time between two sample packets of a flow, if the router decides at switches.
         sample: Dur = "5ms" in Dur::from_us(1)..=Dur::from_secs(1), "flowloom: half a control period of DiFS, a tenth of its timeout of flows";
     }
 }
 
 impl Engine {
-    /// Whether flows are fluids.
+    /// Returns whether flows are fluids.
     pub fn is_flow(&self) -> bool {
         self.kind == EngineKind::Flow
     }
-    /// Options without effect.
+    /// Returns the options without effect.
     pub(crate) fn ignored(&self) -> Vec<&'static str> {
         if self.is_flow() { Vec::new() } else { vec!["step", "sample"] }
     }

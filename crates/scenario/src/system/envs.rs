@@ -1,4 +1,4 @@
-//! The one place that builds the environments of all parts, for the checks and for the run.
+//! Environments of all parts of a system, for the checks and for the run.
 
 use crate::files::Files;
 use crate::topology;
@@ -12,13 +12,13 @@ use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
 use fabric::{agent, buffer, qdisc, receiver, router};
 
-/// What the parts of all systems on a network have in common.
+/// The data that the parts of all systems on a network share.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     pub net: &'a Net,
-    /// Its next hops while all links are up.
+    /// Next hops of the network while all links are up.
     pub routes: &'a Routes,
-    /// Its longest unloaded round trip.
+    /// Longest unloaded round trip of the network.
     pub max_rtt: Dur,
     pub packets: Packets,
     pub seed: u64,
@@ -27,12 +27,12 @@ pub(crate) struct Site<'a> {
 /// The environments of a system's parts.
 pub struct Envs<'a> {
     site: Site<'a>,
-    /// The discipline at switch ports.
+    /// The queue discipline at switch ports.
     queue: &'a qdisc::AnyParams,
     router: &'a router::AnyParams,
     given: Given,
     offers: Offers<'a>,
-    /// The largest NIC rate, and the NIC that has it.
+    /// The highest NIC rate, and a NIC with this rate.
     fastest: (Rate, LinkId),
 }
 
@@ -50,7 +50,8 @@ impl<'a> Envs<'a> {
         envs.given = envs.with_lengths();
         envs
     }
-    /// What other parts see of the switches' queue: the lengths that `auto` stands for where a switch faces the fastest NIC.
+    /// Returns the parts as data, with the queue lengths that `auto` gives at a switch port of the
+    /// rate of the fastest NIC.
     fn with_lengths(&self) -> Given {
         let port = qdisc::Env { host_port: false, ..self.qdisc(self.fastest.1) };
         let lengths = self.queue.build(&port).lengths();
@@ -63,13 +64,14 @@ impl<'a> Envs<'a> {
         };
         Given::new(self.given.parts().iter().map(resolved).collect())
     }
-    /// Whether the packets of one flow leave through all NICs of its host: the router decides packet by packet, or the host does.
+    /// Returns whether the packets of a flow can leave through all NICs of its host: the router or
+    /// the host decides per packet.
     fn spreads(&self) -> bool {
         let rooms = [("transport", &proto::transport::ROOM), ("policy", &proto::policy::ROOM)];
         let entries = rooms.into_iter().filter_map(|(slot, room)| room.entry(self.given.kind(slot)?));
         self.router.duties(&self.router()).decides.at_switches(false) || entries.into_iter().any(|entry| entry.meta.many_paths)
     }
-    /// The environment of a host's transport.
+    /// Returns the environment of the transport of a host.
     pub fn transport(&self, host: HostId) -> proto::Env<'_> {
         let net = self.site.net;
         let (nic, host_rate) = (fastest(net, net.nics(host)).unwrap_or(LinkId(0)), net.host_rate(host));
@@ -84,11 +86,12 @@ impl<'a> Envs<'a> {
             offered: &self.offers,
         }
     }
-    /// Of the discipline at a port.
+    /// Returns the environment of the queue discipline of a port.
     pub fn qdisc(&self, link: LinkId) -> qdisc::Env {
         qdisc(self.site.net, self.site.max_rtt, self.site.packets, link, self.site.seed)
     }
-    /// The same as it is checked: with the longest packets that the system's policy makes.
+    /// Returns the environment with which the queue discipline of a port is checked: with the
+    /// longest packets of the system's policy.
     pub(crate) fn checked_qdisc(&self, link: LinkId) -> qdisc::Env {
         let env = self.qdisc(link);
         qdisc::Env { mtu_bytes: env.mtu_bytes.saturating_add(self.lengthens()), ..env }
@@ -97,41 +100,43 @@ impl<'a> Envs<'a> {
         let policy = self.given.kind("policy").and_then(|kind| proto::policy::ROOM.entry(kind));
         policy.map_or(0, |policy| policy.meta.lengthens)
     }
-    /// Of the buffer of a switch, with the longest packets that the system's policy makes.
+    /// Returns the environment of the buffer of a switch, with the longest packets of the system's
+    /// policy.
     pub fn buffer(&self, switch: NodeId) -> buffer::Env<'_> {
         let first = self.site.net.out_base(switch) as usize;
         let links = &self.site.net.links()[first..first + self.site.net.out_links(switch).len()];
         buffer::Env { mtu_bytes: (self.site.packets.mtu as u16).saturating_add(self.lengthens()), links }
     }
-    /// Of the agent at a port.
+    /// Returns the environment of the agent of a port.
     pub fn agent(&self, link: LinkId) -> agent::Env<'_> {
         let qdisc::Env { rate, host_port, .. } = self.qdisc(link);
         let node = self.site.net.link(link).from;
         let header_bytes = self.site.packets.header as u16;
         agent::Env { link, node, rate, nic_rate: self.fastest.0, header_bytes, host_port, given: &self.given }
     }
-    /// The environment of the router and of the controller.
+    /// Returns the environment of the router and of the controller.
     pub fn router(&self) -> router::Env<'_> {
         router::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
     }
-    /// Of the receiver at a host.
+    /// Returns the environment of the receiver of a host.
     pub fn receiver(&self, host: HostId) -> receiver::Env<'_> {
         let mtu_bytes = (self.site.packets.mtu as u16).saturating_add(self.lengthens());
         receiver::Env { net: self.site.net, host, mtu_bytes }
     }
-    /// The host of the fastest NIC; of several the first.
+    /// Returns the first host with a NIC of the highest rate.
     pub(crate) fn fastest_host(&self) -> HostId {
         self.site.net.host(self.site.net.link(self.fastest.1).from).unwrap_or(HostId(0))
     }
-    /// The rate of that NIC.
+    /// Returns the highest NIC rate.
     pub(crate) fn fastest_nic_rate(&self) -> Rate {
         self.fastest.0
     }
-    /// What checks look at instead of every host and port.
+    /// Returns the environments that checks use instead of those of every host and port.
     pub(crate) fn checked(&self) -> Checked<'_> {
         Checked(self)
     }
-    /// One port for each pair of rate and side: all that the checks of ports depend on.
+    /// Returns a port for each combination of rate and side (host or switch): the checks of ports
+    /// depend only on these.
     pub(crate) fn kinds_of_ports(&self) -> Vec<LinkId> {
         let mut seen = std::collections::BTreeSet::new();
         let links = (0..self.site.net.links().len() as u32).map(LinkId);
@@ -140,23 +145,23 @@ impl<'a> Envs<'a> {
     }
 }
 
-/// The environments in which the part of each slot is checked: a method of the slot's name.
+/// The environments in which the part of each slot is checked: a method per slot.
 pub(crate) struct Checked<'a>(&'a Envs<'a>);
 
 impl<'a> Checked<'a> {
-    /// At the fastest host.
+    /// Returns the environment at the fastest host.
     pub fn transport(&self) -> Vec<proto::Env<'a>> {
         vec![self.0.transport(self.0.fastest_host())]
     }
-    /// At the fastest host.
+    /// Returns the environment at the fastest host.
     pub fn policy(&self) -> Vec<proto::Env<'a>> {
         self.transport()
     }
-    /// At each kind of switch port.
+    /// Returns the environments at each kind of switch port.
     pub fn qdisc(&self) -> Vec<qdisc::Env> {
         self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port)).filter(|env| !env.host_port).collect()
     }
-    /// At each switch.
+    /// Returns the environments at each switch.
     pub fn buffer(&self) -> Vec<buffer::Env<'a>> {
         let net = self.0.site.net;
         let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none());
@@ -168,39 +173,40 @@ impl<'a> Checked<'a> {
     pub fn controller(&self) -> Vec<router::Env<'a>> {
         self.router()
     }
-    /// At the first host.
+    /// Returns the environment at the first host.
     pub fn receiver(&self) -> Vec<receiver::Env<'a>> {
         vec![self.0.receiver(HostId(0))]
     }
-    /// At each kind of port.
+    /// Returns the environments at each kind of port.
     pub fn agent(&self) -> Vec<agent::Env<'a>> {
         self.0.kinds_of_ports().into_iter().map(|port| self.0.agent(port)).collect()
     }
 }
 
-/// The fastest of some NICs; of several the first.
+/// Returns the first of the NICs with the highest rate.
 fn fastest(net: &Net, nics: impl Iterator<Item = LinkId>) -> Option<LinkId> {
     nics.max_by_key(|nic| (net.link(*nic).rate, std::cmp::Reverse(*nic)))
 }
 
-/// The environment of a port's queue discipline. It does not depend on the other parts of the system.
+/// Returns the environment of a port's queue discipline. It does not depend on the other parts of
+/// the system.
 pub(crate) fn qdisc(net: &Net, max_rtt: Dur, packets: Packets, link: LinkId, seed: u64) -> qdisc::Env {
     let port = net.link(link);
     let host_port = net.host(port.from).is_some();
     qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, max_rtt, host_port, link, seed }
 }
 
-/// Of a topology.
+/// Returns the environment of a topology.
 pub(crate) fn topology(files: &Files) -> topology::Env<'_> {
     topology::Env { files }
 }
 
-/// Of a workload, by its place in the scenario.
+/// Returns the environment of the workload with this index in the scenario.
 pub(crate) fn workload<'a>(net: &'a Net, packets: Packets, end: Option<Time>, files: &'a Files, index: usize) -> workload::Env<'a> {
     workload::Env { net, packets, end, files, index: index as u64, last_starts: &[] }
 }
 
-/// What a workload offers.
+/// Returns the load and the size law of a workload.
 pub(crate) fn offered(params: &workload::AnyParams, env: &workload::Env<'_>) -> Offered {
     params.build(env).offered(env)
 }

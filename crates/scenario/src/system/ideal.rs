@@ -1,4 +1,4 @@
-//! Ideal references: what the flows of a scenario are compared with, besides its systems.
+//! Ideal references: ideal schedules that the systems of a scenario are compared with.
 
 use base::params::{Param, Raw, Shape, nearest};
 use fabric::ideal::{AnyIdeal, AnyParams, ROOM};
@@ -8,18 +8,18 @@ use fabric::ideal::{AnyIdeal, AnyParams, ROOM};
 pub struct IdealName(&'static str);
 
 impl IdealName {
-    /// All of them.
+    /// Returns all ideal schedules.
     pub fn all() -> impl Iterator<Item = IdealName> {
         ROOM.names().map(IdealName)
     }
     fn params(self) -> AnyParams {
         AnyParams::defaults(self.0).expect("an entry of the room")
     }
-    /// What it is called in tables and figures.
+    /// Returns its label in tables and figures.
     pub fn label(self) -> &'static str {
         self.params().label()
     }
-    /// The schedule.
+    /// Builds the schedule.
     pub fn build(self) -> AnyIdeal {
         self.params().build(&())
     }

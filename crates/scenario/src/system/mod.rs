@@ -1,4 +1,5 @@
-//! Systems: the slots that entries of rooms fill, what each entry is told of the others, and the engines and ideals beside them.
+//! Systems: the slots that entries of rooms fill, the environments of the entries, and engines and
+//! ideal references.
 
 pub mod engine;
 pub mod envs;

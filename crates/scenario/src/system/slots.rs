@@ -1,5 +1,6 @@
-//! A system: a list of named slots, and what fills them. The table at the end of this file is the only list of slots; from it follow the
-//! struct, how it is read and written, which keys it may have, and its checks.
+//! A system: a list of named slots and the entries in them. The table at the end of this file is
+//! the only list of slots; the struct, its reader and writer, its keys and its checks are generated
+//! from this table.
 
 use crate::system::envs::Envs;
 use base::given::{Given, GivenPart};
@@ -11,35 +12,35 @@ use base::registry::{Entry, Meta, Needs, Room};
 pub struct Slot {
     /// Its key in `[[system]]`.
     pub name: &'static str,
-    /// What can fill it.
+    /// The room whose entries can fill it.
     pub room: Room,
-    /// What happens when a system does not fill it.
+    /// What happens if a system does not fill it.
     pub unfilled: Unfilled,
     wanted: fn(&Needs) -> &'static [&'static str],
 }
 
-/// What happens when a system does not fill a slot.
+/// What happens if a system does not fill a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfilled {
-    /// It is refused.
+    /// The system is refused.
     Refused,
-    /// The slot stays empty, and nothing of it is written.
+    /// The slot stays empty and is not written.
     Empty,
-    /// An entry fills it with its defaults.
+    /// An entry with its defaults fills the slot.
     Default {
         /// The entry.
         kind: &'static str,
-        /// Where the default comes from.
+        /// Source of the default.
         source: &'static str,
     },
 }
 
 impl Slot {
-    /// What `needs` asks for in this slot: one of these, or anything when there are none.
+    /// Returns the entries that satisfy `needs` in this slot; an empty list requires nothing.
     pub fn wanted(&self, needs: &Needs) -> &'static [&'static str] {
         (self.wanted)(needs)
     }
-    /// The kind where a system names none.
+    /// Returns the kind that fills the slot if a system names none.
     pub fn default_kind(&self) -> Option<&'static str> {
         match self.unfilled {
             Unfilled::Default { kind, .. } => Some(kind),
@@ -48,9 +49,9 @@ impl Slot {
     }
 }
 
-/// The slot of this name. Panics when there is none.
+/// Returns the slot with this name. Panics if there is none.
 pub(crate) fn slot(name: &str) -> &'static Slot {
-    SLOTS.iter().find(|slot| slot.name == name).unwrap_or_else(|| panic!("`{name}` is no slot of a system"))
+    SLOTS.iter().find(|slot| slot.name == name).unwrap_or_else(|| panic!("`{name}` is not a slot of a system"))
 }
 
 /// A part of a system as data.
@@ -60,57 +61,61 @@ pub struct SystemPart {
     pub slot: &'static Slot,
     /// Its entry.
     pub entry: &'static Entry,
-    /// All its parameters as (name, value as written).
+    /// All parameters as (name, value as written).
     pub values: Vec<(&'static str, String)>,
 }
 
-/// A host's port.
+/// The port of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nic {
-    /// What holds the packets that wait.
+    /// The queue discipline.
     pub qdisc: fabric::qdisc::AnyParams,
     /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `None`: always.
     pub low_water_bytes: Option<u64>,
 }
 
-/// Where a system is read from.
+/// A source from which a system is read.
 pub(crate) trait Source {
-    /// Reads the part in a slot: `Some(None)` when the slot is empty, `None` when something is wrong, which is reported.
+    /// Reads the part in a slot. Returns `Some(None)` if the slot is empty, and `None` after a
+    /// problem, which is reported.
     fn part<T>(&mut self, slot: &'static Slot, read: fn(&str, &mut dyn Reader) -> Option<T>) -> Option<Option<T>>;
-    /// Reads the host ports; `None` when something is wrong, which is reported.
+    /// Reads the host ports. Returns `None` after a problem, which is reported.
     fn nic(&mut self) -> Option<Nic>;
 }
 
 impl System {
-    /// What its parts may know of each other.
+    /// Returns its parts as plain data for each other.
     pub(crate) fn given(&self) -> Given {
         let given = |part: SystemPart| GivenPart { slot: part.slot.name, kind: part.entry.name, values: part.values };
         Given::new(self.parts().into_iter().map(given).collect())
     }
-    /// Whether ACKs take the path of the data backwards: some part needs it.
+    /// Returns whether some part needs ACKs to take the path of the data in reverse.
     pub fn reverse_path(&self) -> bool {
         self.metas().iter().any(|meta| meta.needs.reverse_path)
     }
-    /// The discipline at ports of switches, and the router: what the environments of other parts depend on.
+    /// Returns the queue discipline at switch ports and the router: the environments of other parts
+    /// depend on them.
     pub fn ports_and_router(&self) -> (&fabric::qdisc::AnyParams, &fabric::router::AnyParams) {
         (&self.qdisc, &self.router)
     }
-    /// The discipline at ports of hosts, or of switches.
+    /// Returns the queue discipline at ports of hosts, or of switches.
     pub fn qdisc_at(&self, host_port: bool) -> &fabric::qdisc::AnyParams {
         if host_port { &self.nic.qdisc } else { &self.qdisc }
     }
 }
 
-/// Writes [`System`] from the table of slots. A line is the slot's name, the module of its room, and what happens when it is not filled.
+/// Generates [`System`] from the table of slots. A line is the name of the slot, the module of its
+/// room, and what happens if it is not filled.
 macro_rules! system {
     ($($(#[doc = $about:literal])+ $slot:ident: $($module:ident)::+, $unfilled:ident $(($kind:literal, $source:literal))?;)*) => {
-        /// One curve: what runs on hosts and in switches.
+        /// A system under test: all that runs on hosts and in switches. It gives one curve in
+        /// figures.
         #[derive(Clone, Debug, PartialEq)]
         pub struct System {
             /// Its name in tables and figures.
             pub label: String,
             $($(#[doc = $about])+ pub $slot: system!(@type $unfilled $($module)::+::AnyParams),)*
-            /// At every host port.
+            /// Every host port.
             pub nic: Nic,
         }
 
@@ -123,7 +128,7 @@ macro_rules! system {
         }),*];
 
         impl System {
-            /// Its parts, by slot.
+            /// Returns its parts, by slot.
             pub fn parts(&self) -> Vec<SystemPart> {
                 let mut parts = Vec::new();
                 $(if let Some(params) = system!(@filled $unfilled self.$slot) {
@@ -133,19 +138,19 @@ macro_rules! system {
                 })*
                 parts
             }
-            /// What its parts say of themselves.
+            /// Returns the META of its parts.
             pub fn metas(&self) -> Vec<&'static Meta> {
                 let mut metas = Vec::new();
                 $(metas.extend(system!(@filled $unfilled self.$slot).map(|params| params.meta()));)*
                 metas
             }
-            /// Reads every slot; all that is wrong with any of them is reported.
+            /// Reads every slot; the problems of all slots are reported.
             pub(crate) fn read(label: &str, from: &mut impl Source) -> Option<System> {
                 $(let $slot = from.part(slot(stringify!($slot)), $($module)::+::AnyParams::read);)*
                 let nic = from.nic();
                 Some(System { label: label.to_owned(), $($slot: system!(@taken $unfilled $slot),)* nic: nic? })
             }
-            /// Checks every part in each kind of environment that it meets.
+            /// Checks every part in each kind of environment that it can have.
             pub(crate) fn check(&self, envs: &Envs<'_>, report: &mut dyn FnMut(&'static Slot, Vec<Problem>)) {
                 let envs = envs.checked();
                 $(if let Some(params) = system!(@filled $unfilled self.$slot) {
@@ -169,21 +174,21 @@ macro_rules! system {
 }
 
 system! {
-    /// On hosts.
+    /// The transport of hosts.
     transport: proto::transport, needed;
-    /// On hosts, between the transport and the NIC.
+    /// The policy of hosts, between the transport and the NIC.
     policy: proto::policy, optional;
-    /// At every switch port.
+    /// The queue discipline of every switch port.
     qdisc: fabric::qdisc, default("droptail", "what most switches do");
-    /// In every switch: what its ports share.
+    /// The buffer of every switch, which its ports share.
     buffer: fabric::buffer, optional;
-    /// Which of several next hops a flow takes.
+    /// The router, which chooses among several next hops.
     router: fabric::router, default("ecmp", "what most networks do");
-    /// At every port, beside the queue.
+    /// The agent of every port, next to the queue.
     agent: fabric::agent, optional;
-    /// For the whole network.
+    /// The controller of the network.
     controller: fabric::controller, optional;
-    /// On hosts: what packets that come in wait for.
+    /// The receiver of hosts, for which arriving packets may wait.
     receiver: fabric::receiver, optional;
 }
 
