@@ -29,11 +29,11 @@ base::params! {
     pub struct EventParams {
         /// Time of the event.
         at: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: the start of the run";
-        /// What happens: `down`, or `up` after an earlier `down`.
+        /// Change of the target: `down`, or `up` after an earlier `down`.
         state: State = "down", "flowloom: most events are failures";
         /// Time when the target comes up again; `auto`: this event does not bring it up.
         until: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "flowloom: a failure lasts";
-        /// A cable, both directions, by the nodes at its ends: `["agg0_1", "core3"]`.
+        /// Cable between two nodes, in both directions: `["agg0_1", "core3"]`.
         link: Option<Cable> = "none", "one of `link`, `node` and `random` must be given";
         /// A switch or host with all its cables.
         node: Option<NodeName> = "none", "one of `link`, `node` and `random` must be given";

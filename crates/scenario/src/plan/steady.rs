@@ -37,7 +37,8 @@ use fabric::routes::Routes;
 const RELAXATIONS: f64 = 3.0;
 /// Maximum number of fluid flows, unless the scenario has more flows: a second or two of computation.
 const MOST_FLOWS: f64 = 100_000.0;
-/// The load continues until this share of fluid flows, in thousandths, would have finished.
+/// The load continues for the time within which this share of the fluid flows, in thousandths,
+/// finish.
 const LASTING: usize = 950;
 /// Maximum number of flows after those of the scenario, as a multiple of their number.
 const MOST_AFTER: f64 = 2.0;

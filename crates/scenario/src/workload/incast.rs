@@ -251,8 +251,8 @@ impl Incast {
         let auto = if self.params.load.is_some() { Arrivals::Poisson } else { Arrivals::Fixed };
         self.params.arrivals.or(auto) == Arrivals::Poisson
     }
-    /// Returns an upper bound of the number of rounds: with `until`, the mean plus ten standard
-    /// deviations.
+    /// Returns an upper bound of the number of rounds. With `until` and random arrivals, it is more
+    /// than ten standard deviations above the mean.
     fn most_rounds(&self) -> u64 {
         match (&self.params.until, self.until) {
             (None, _) => self.params.repeat.into(),
