@@ -39,8 +39,8 @@ base::params! {
         /// Profiles that are applied to the scenarios first, like `"small"` or `"a,b"`: use sizes
         /// at which a point takes seconds.
         profile: Option<String> = "none", "flowloom: the scenarios as they are";
-        /// Number of places that fill the space evenly (a scrambled Sobol sequence); rounded to a
-        /// power of two.
+        /// Number of places that fill the space evenly (a scrambled Sobol sequence); rounded up to
+        /// a power of two.
         points: u32 = "64" in 2..=65_536, "flowloom: a share of a tenth is known to 4 points in 100";
         /// Number of additional places that an optimiser chooses near the claims or near the
         /// extreme ratio; not used for shares of the space.
