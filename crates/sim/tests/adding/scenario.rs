@@ -1,5 +1,5 @@
-//! Compiled and run by `adding.rs` in a copy of the source tree, beside the examples of docs/adding.md: the page's scenario uses every
-//! example, and the engine and the plain one give the same rows.
+//! Tests that `adding.rs` compiles and runs in a copy of the source tree with the examples of docs/adding.md: the page's scenario uses every
+//! example, and the engine and the reference engine give the same rows.
 
 #[path = "../../engine/tests/reference/mod.rs"]
 mod reference;
@@ -9,9 +9,9 @@ use scenario::{Options, ROOMS};
 use sim::{Carried, Continue};
 use std::path::Path;
 
-/// The page's scenario.
+/// The scenario of docs/adding.md.
 const TEXT: &str = include_str!("adding/scenario.toml");
-/// Per line a room's folder and the name of the example in it.
+/// One line per example: the folder of its room and its name.
 const EXAMPLES: &str = include_str!("adding/examples.txt");
 
 #[test]
@@ -19,7 +19,7 @@ fn the_scenario_uses_every_example() {
     for (folder, name) in EXAMPLES.lines().filter_map(|line| line.split_once(' ')) {
         let room = ROOMS.iter().find(|room| room.folder() == folder).expect("a room");
         let entry = room.entry(name).unwrap_or_else(|| panic!("the room {} does not list `{name}`", room.name));
-        assert!(entry.head().contains("Source:"), "`{name}` has no `Source:` in its head");
+        assert!(entry.head().contains("Source:"), "`{name}` has no `Source:` in its header");
         assert!(!entry.meta.summary.is_empty() && !entry.meta.source.is_empty(), "`{name}`: empty META");
         assert!(TEXT.contains(&format!("\"{name}\"")), "the scenario of docs/adding.md does not use `{name}`");
     }
@@ -33,7 +33,7 @@ fn the_scenario_runs_and_both_engines_agree() {
         let fast = sim::run(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
         assert!(fast.flows.iter().all(|flow| flow.fct_ps().is_some()), "{}: a flow is unfinished", point.id);
         if point.run.ideal.is_some() {
-            continue; // It has no packets, and so one engine.
+            continue; // An ideal schedule has no packets and uses neither engine.
         }
         let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
         assert_eq!(fast.flows, slow.flows, "{}", point.id);
