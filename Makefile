@@ -9,10 +9,10 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
-# The schema of scenarios lies in the package too, where an editor finds it.
+# The package includes the schema of scenarios, so that editors find it.
 SCHEMA := python/flowloom/scenario.schema.json
 PYTHON_FILES := python papers examples bench docs
-# The build back end must use the toolchain that is there, never fetch one.
+# The build back end must use the installed toolchain, and never download one.
 export MATURIN_NO_INSTALL_RUST := 1
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -21,11 +21,11 @@ export MPLBACKEND := agg
 
 say = @printf '\n== %s\n' '$(1)'
 install = @if command -v uv >/dev/null; then uv pip install -q --python $(BIN)/python $(1); else $(BIN)/python -m pip install -q $(1); fi
-# A program that prints requirements of pyproject.toml.
+# Python code that prints requirements of pyproject.toml.
 wanted = import tomllib; whole = tomllib.load(open("pyproject.toml", "rb")); project = whole["project"]; extras = project["optional-dependencies"]; print(*$(1), sep="\n")
 
 .PHONY: help
-help: ## this list
+help: ## print this list
 	@printf 'make <what>:\n'
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
@@ -54,7 +54,7 @@ $(VENV)/.installed: requirements.lock | tools
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.installed
-	$(call say,what lint, tests and documentation need)
+	$(call say,packages for lint, tests and documentation)
 	$(call install,-r requirements.lock)
 	@touch $@
 
@@ -76,12 +76,12 @@ WHEEL_VENV := target/wheel-venv
 WHEEL_LIMIT := 15000000
 
 .PHONY: wheel
-wheel: build ## a wheel that installs without Rust, in target/wheels; the Python tests pass on what it installs
+wheel: build ## build a wheel that installs without Rust, in target/wheels; run the Python tests on the installed package
 	$(call say,wheel)
 	@rm -rf $(WHEELS) $(WHEEL_VENV)
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --quiet --out $(WHEELS)
 	@size=$$(wc -c < "$$(ls $(WHEELS)/*.whl)"); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
-	$(call say,the Python tests on what it installs)
+	$(call say,the Python tests on the installed package)
 	@$(PYTHON) -m venv $(WHEEL_VENV)
 	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export,seek]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
 	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
@@ -105,14 +105,14 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
-papers: build ## run what has changed of the papers at full size (long), or of PAPERS="merp ssp"; judge their claims, write docs/papers
+papers: build ## run changed scenarios of all papers, or of PAPERS="merp ssp", at full size (long); judge their claims, write docs/papers
 	@for paper in $(or $(PAPERS),$$(cd papers && ls -d */ | tr -d /)); do $(BIN)/flowloom papers $$paper --update; done
 	@$(BIN)/python docs/pages.py
 
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust test-python gate ## all that must pass: format, lint, types, Rust and Python tests, instructions per hop
+test: lint test-rust test-python gate ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
 
 .PHONY: lint
 lint: build $(VENV)/.tools
@@ -138,26 +138,26 @@ test-python: build $(VENV)/.tools
 	@$(BIN)/python -m pytest -m 'not slow' -n auto
 
 .PHONY: gate
-gate: | tools ## instructions per hop of small scenarios against bench/instructions.txt; needs valgrind
+gate: | tools ## compare instructions per hop of small scenarios with bench/instructions.txt; needs valgrind
 	$(call say,instructions per hop)
 	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
 
 .PHONY: slow
-slow: build $(VENV)/.tools ## longer tests: more random scenarios and patterns of losses, everything in release
+slow: build $(VENV)/.tools ## run longer tests: more random scenarios and loss patterns, everything in release mode
 	$(call say,cargo test --release)
 	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
-	$(call say,the exchange between threads under every order of theirs)
+	$(call say,the exchange between threads in every order of their steps)
 	@$(CARGO) test -p flowloom-sim --locked --release --quiet --features model --test exchange
 	@$(MAKE) --no-print-directory sanitizers
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -n auto
 
-# Their toolchain is used if it is there, and never fetched.
+# The nightly toolchain is used if it is installed, and never downloaded.
 NIGHTLY := rustup run nightly
 nightly_has = [ -d "$$($(NIGHTLY) rustc --print sysroot 2>/dev/null)/lib/rustlib/src" ] && $(NIGHTLY) cargo $(1) >/dev/null 2>&1
 
 .PHONY: sanitizers
-sanitizers: | tools ## undefined behaviour in the engine (Miri), races between threads (thread sanitizer): needs nightly Rust with miri and rust-src
+sanitizers: | tools ## look for undefined behaviour in the engine (Miri) and races between threads (thread sanitizer); needs nightly Rust with miri and rust-src
 	$(call say,cargo miri test: the engine)
 	@if $(call nightly_has,miri --version); then \
 	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation $(NIGHTLY) cargo miri test -p flowloom-engine --locked --quiet --target-dir target/miri; \
@@ -169,26 +169,26 @@ sanitizers: | tools ## undefined behaviour in the engine (Miri), races between t
 	else printf 'skipped: no nightly toolchain with rust-src\n'; fi
 
 .PHONY: equal
-equal: build ## REF=commit: whether every point of examples, bench and smoke papers is what it was at that commit (minutes)
+equal: build ## compare every point of examples, bench and smoke papers with those of a commit, REF=commit (minutes)
 	@test -n "$(REF)" || { printf 'error: no commit to compare with\n  hint: `make equal REF=HEAD~1`\n' >&2; exit 2; }
 	@$(BIN)/python bench/equal.py $(REF)
 
 # ---------------------------------------------------------------- speed
 
 .PHONY: bench
-bench: build ## the speed table: hops/s, ns and instructions per hop, memory (minutes); valgrind counts; how long commands take
+bench: build ## print the speed table: hops/s, ns and instructions per hop (by valgrind), memory; then the time of commands (minutes)
 	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet
 	$(call say,commands)
 	@$(BIN)/python bench/times.py
 
 .PHONY: bench-parts
-bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtual deadlines
+bench-parts: | tools ## run micro-benchmarks of the tree, the ring, ports and virtual deadlines
 	@$(CARGO) bench -p flowloom-engine -p flowloom-fabric --bench parts --locked --quiet
 
-# ---------------------------------------------------------------- what is generated and checked in
+# ---------------------------------------------------------------- generated files in the repository
 
 .PHONY: docs
-docs: build ## write docs/data.md from the columns, docs/conformance.md and docs/transports.md from scripts and transports, README.md and docs/img from runs; check the API documentation
+docs: build ## write docs/data.md, docs/conformance.md and docs/transports.md from the code, README.md and docs/img from runs; check the API documentation
 	$(call say,docs/data.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
 	$(call say,docs/conformance.md)
@@ -202,11 +202,11 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md and docs
 	@echo target/doc/cli/index.html
 
 .PHONY: pages
-pages: build ## write docs/papers/*/README.md again from claims.json and paper.toml, without a run
+pages: build ## write docs/papers/*/README.md from claims.json and paper.toml, without a run
 	@$(BIN)/python docs/pages.py
 
 .PHONY: site
-site: build $(VENV)/.tools ## the documentation as a site, with the notebooks as they run and the API of Rust, in target/site
+site: build $(VENV)/.tools ## build the documentation as a site in target/site, with executed notebooks and the Rust API
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(call say,target/site)
@@ -214,12 +214,12 @@ site: build $(VENV)/.tools ## the documentation as a site, with the notebooks as
 	@echo target/site/index.html
 
 .PHONY: golden
-golden: | tools ## accept changed results in golden files; say why in the commit
+golden: | tools ## accept changed results in golden files; give the reason in the commit message
 	@INSTA_UPDATE=always FLOWLOOM_UPDATE=1 $(CARGO) test --workspace --locked --quiet
 	@FLOWLOOM_UPDATE=1 $(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
 
 .PHONY: lock
-lock: | tools ## newest versions of what Python needs, into requirements.lock
+lock: | tools ## write the newest versions of the Python packages to requirements.lock
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c '$(call wanted,project["dependencies"] + [one for extra in extras.values() for one in extra])' > $(VENV)/wanted
 	@$(BIN)/python -m pip install -q -r $(VENV)/wanted
@@ -227,10 +227,10 @@ lock: | tools ## newest versions of what Python needs, into requirements.lock
 	@touch $(VENV)/.installed $(VENV)/.tools
 
 .PHONY: deny
-deny: ## licences and known problems of the dependencies; needs cargo-deny
+deny: ## check licences and sources of the dependencies; needs cargo-deny
 	@$(CARGO) deny check licenses bans sources
 
 .PHONY: clean
-clean: ## remove all that was built; results stay
+clean: ## remove everything that was built; keep results
 	rm -rf target $(VENV) python/flowloom/_core*.so $(SCHEMA) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python papers examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,9 +1,9 @@
 """Compares this tree with another commit: every point of the examples, the benchmarks and the papers at profile `smoke`.
 
-`make equal REF=commit` builds the commit in a folder of its own, runs both programs and compares
+`make equal REF=commit` builds the commit in a separate folder, runs both programs and compares
 
 - the points: their names, hashes of configuration and flows, totals, metrics and the reason why each run ended;
-- every column of every table of every point, value by value; columns that only this tree has are named;
+- every column of every table of every point, value by value; columns that only this tree has are listed;
 - the verdicts and numbers of every claim.
 
 Dates, wall times, memory and the version of the program differ and are left out. Intervals may differ in their last digits.
@@ -41,12 +41,12 @@ UNLIKE = {
     *("program", "schema_version", "started", "ended", "wall_s", "jobs", "threads", "one_thread"),
     *("peak_memory_bytes", "events_per_s", "hops_per_s", "manifest_hash"),
 }
-"""What differs between equal runs (a manifest has dates, so that its hash differs too), and the
-layout's own number."""
+"""Keys that differ between equal runs (a manifest has dates, so its hash differs too), and the
+version of the layout."""
 
 
 def build(ref: str) -> Path:
-    """The tree of a commit, built: beside this one's build, and kept."""
+    """Builds the tree of a commit in a folder that is kept, and returns the folder."""
     sha = subprocess.run(
         ["git", "rev-parse", f"{ref}^{{commit}}"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -67,7 +67,7 @@ def flowloom(tree: Path, *arguments: str) -> None:
 
 
 def run_all(tree: Path, out: Path) -> None:
-    """Runs everything that is compared, into a folder."""
+    """Runs all scenarios and papers that are compared, and writes their results to a folder."""
     for scenario in sorted((tree / "examples").glob("*.toml")):
         print(f"  examples/{scenario.name}", flush=True)
         flowloom(tree, "run", str(scenario), "--out", str(out / "examples" / scenario.stem))
@@ -83,15 +83,15 @@ def run_all(tree: Path, out: Path) -> None:
 
 
 def width_of(interval: list[float | None]) -> float | None:
-    """The width of an interval, to which its last digits are relative; `None` without ends."""
+    """Returns the width of an interval, which scales the tolerance of its ends; `None` without ends."""
     low, high = interval
     return None if low is None or high is None else high - low
 
 
 def same(a: Any, b: Any, where: str, found: list[str], *, width: float | None = None) -> None:
-    """Notes where two values from JSON differ; those of `UNLIKE` are not looked at.
+    """Adds the differences between two JSON values to `found`, except for the keys of `UNLIKE`.
 
-    The ends of an interval of that `width` may move.
+    With `width`, the values are the ends of an interval of this width and may differ slightly.
     """
     if isinstance(a, dict) and isinstance(b, dict):
         for key in [key for key in a if key not in UNLIKE]:
@@ -112,7 +112,7 @@ def same(a: Any, b: Any, where: str, found: list[str], *, width: float | None = 
 
 
 def same_tables(old: Path, new: Path, where: str, found: list[str], fresh: set[str]) -> None:
-    """Notes columns that differ between two Parquet files."""
+    """Adds the columns that differ between two Parquet files to `found`."""
     a, b = pq.read_table(old), pq.read_table(new)
     fresh.update(f"{old.stem}.{name}" for name in b.column_names if name not in a.column_names)
     for name in a.column_names:
@@ -128,7 +128,7 @@ def same_tables(old: Path, new: Path, where: str, found: list[str], fresh: set[s
 
 
 def compare(old: Path, new: Path) -> tuple[int, int, list[str], set[str]]:
-    """Points compared, claims compared, differences, columns that are new."""
+    """Returns the number of points and of claims compared, the differences, and the new columns."""
     found: list[str] = []
     fresh: set[str] = set()
     names = [{str(path.relative_to(side).parent) for path in side.rglob("flows.parquet")} for side in (old, new)]
@@ -162,10 +162,10 @@ def compare(old: Path, new: Path) -> tuple[int, int, list[str], set[str]]:
 
 
 def main() -> int:
-    """Builds, runs, compares; 0 if all is equal."""
+    """Builds, runs and compares both trees; returns 0 if everything is equal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ref", help="the commit to compare with")
-    parser.add_argument("--tree", type=Path, help="a tree of that commit that is built already")
+    parser.add_argument("--tree", type=Path, help="a tree of that commit that is already built")
     options = parser.parse_args()
     tree = options.tree or build(options.ref)
     out = ROOT / "target" / "equal" / "results"

@@ -1,4 +1,4 @@
-"""Times that a user waits for, each the smallest of some runs: `make bench`. Exit code 1 when one is above its limit."""
+"""Measures times that a user waits for, each the smallest of some runs: `make bench`. Exit code 1 if a time is above its limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ transport = "dctcp"
 
 
 def seconds(command: Sequence[str], runs: int) -> float:
-    """The smallest wall time of some runs of a command."""
+    """Returns the smallest wall time of some runs of a command."""
 
     def once() -> float:
         began = time.perf_counter()
@@ -39,7 +39,7 @@ def seconds(command: Sequence[str], runs: int) -> float:
 
 
 def cpu_seconds(command: Sequence[str], runs: int) -> float:
-    """The smallest CPU time of some runs of a command, user and system."""
+    """Returns the smallest CPU time of some runs of a command, user and system."""
 
     def used() -> float:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -54,7 +54,7 @@ def cpu_seconds(command: Sequence[str], runs: int) -> float:
 
 
 def main() -> int:
-    """Measures and prints; says whether all is within its limit."""
+    """Measures and prints the times; returns 1 if a time is above its limit."""
     flowloom = str(Path(sys.executable).parent / "flowloom")
     with tempfile.TemporaryDirectory() as folder:
         scenario, results = Path(folder) / "s.toml", str(Path(folder) / "r")

@@ -1,9 +1,9 @@
-"""First steps, from a question to a figure: how much does a short flow lose when it shares links with long ones?
+"""First steps, from a question to a figure: how much does a short flow lose when it shares links with long flows?
 
     python first_steps.py           takes some seconds
-    python first_steps.py 100       the same with 100 flows per run instead of 300
+    python first_steps.py 100       uses 100 flows per run instead of 300
 
-The script writes `first_steps/` in the current folder. Run it again, and only points that have changed are simulated.
+The script writes `first_steps/` in the current folder. A second run simulates only points that have changed.
 """
 
 import sys
@@ -35,7 +35,7 @@ scenario = flowloom.Scenario.from_dict(
     seeds=[1, 2, 3],
 )
 
-# 2. Every default is filled in, with its source. Read the resolved scenario before you trust a number.
+# 2. The resolved scenario has every default with its source. Read it before you trust a number.
 print(scenario.resolved())
 print(f"{len(scenario.points)} runs: systems by loads by seeds")
 
@@ -45,7 +45,7 @@ results = scenario.run(out="first_steps")
 # 4. The table: mean over seeds, and half the 95 % confidence interval. Overlapping intervals prove no difference.
 print(results.table(["mean_fct_s", "p99_fct_s", "p99_slowdown", "drops", "timeouts"]))
 
-# 5. So compare flow by flow: each flow with itself in the other system. Variation between draws that affects both systems cancels.
+# 5. So compare flow by flow: each flow with the same flow in the other system. Variation between seeds that affects both systems cancels.
 for pair in flowloom.compare("first_steps").to_pylist():
     if pair["system_b"] == "TCP":
         interval = f"{pair['ci95_low']:.2f} to {pair['ci95_high']:.2f}"

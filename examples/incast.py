@@ -21,17 +21,17 @@ scenario = flowloom.Scenario.from_dict(
 print(f"{len(scenario.points)} points to run")
 results = scenario.run()
 
-# The summary, as text and as numbers.
+# Print the summary, as text and as numbers.
 print(results.table(["mean_fct_s", "max_fct_s", "drops", "timeouts"]))
 for row in results.summary().to_pylist():
     if row["metric"] == "timeouts":
         print(f"{row['system']} with {row['workload.answers.senders']} senders: {row['mean']} timeouts")
 
-# All flows, as an Arrow table: the slowest flow of each system.
+# Find the slowest flow of each system. The table of all flows is an Arrow table.
 flows = results.flows(["flow_id", "fct_ps"]).to_pylist()
 for system in results.systems:
     finished = (flow["fct_ps"] for flow in flows if flow["system"] == system and flow["fct_ps"] is not None)
     print(f"{system}: the slowest flow took {max(finished) / 1e9:.1f} ms")
 
-# A figure: metrics against the number of senders.
+# Draw metrics against the number of senders.
 flowloom.plot(results, "metrics", out=Path("incast"), metrics=["mean_fct_s", "max_fct_s"])
