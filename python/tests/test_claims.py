@@ -190,6 +190,13 @@ def test_a_bound_chosen_after_the_result_says_so() -> None:
     assert "chosen after the result" in str(pages.claims_table([judged]))
 
 
+def test_claims_with_the_same_note_share_a_line() -> None:
+    every = [f"c{n}" for n in range(7)]
+    assert pages.ids_text(every[:4], every) == "c0, c1, c2, c3"
+    assert pages.ids_text(every[1:6], every) == "c1 to c5 (5 claims)"
+    assert pages.ids_text([*every[:4], "c6"], every) == "c0, c1, c2, c3, c6"
+
+
 def test_too_few_seeds_decide_nothing() -> None:
     results = made({("A", 0.8): [1.0, 1.0]})
     judged = judge(claim("value", system="A", at_most=100), results)

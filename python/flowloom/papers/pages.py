@@ -342,6 +342,14 @@ def upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def ids_text(ids: Sequence[str], every: Sequence[str]) -> str:
+    """Returns ids of claims as text. Five or more that follow each other in `every` are a range."""
+    start = every.index(ids[0])
+    if len(ids) >= 5 and list(every[start : start + len(ids)]) == list(ids):
+        return f"{ids[0]} to {ids[-1]} ({len(ids)} claims)"
+    return ", ".join(ids)
+
+
 def sentence(findings: Findings, one: Sentence) -> list[str]:
     """A sentence of the paper: its verdict and words in a line that opens to the claims, and why some of them are not met."""
     verdicts = [j.verdict for j in one.counted]
@@ -350,12 +358,13 @@ def sentence(findings: Findings, one: Sentence) -> list[str]:
     for j in one.judged:
         if j.verdict != claims.MET:
             why.append(f"- **{j.claim.id}** ({j.verdict}): {findings.explanation(j.claim) or j.reason or 'no explanation yet'}")
-    how = []
+    notes: dict[str, list[str]] = {}
     for j in one.judged:
         after = f"chosen after the result was seen: {j.claim.seen}" if j.claim.seen else ""
         not_counted = f"not counted: {j.claim.trivial}" if j.claim.trivial else ""
-        if told := "; ".join(filter(None, [j.claim.rule, after, not_counted])):
-            how.append(f"- {j.claim.id}: {told}")
+        if note := "; ".join(filter(None, [j.claim.rule, after, not_counted])):
+            notes.setdefault(note, []).append(j.claim.id)
+    how = [f"- {ids_text(ids, [j.claim.id for j in one.judged])}: {note}" for note, ids in notes.items()]
     parts = [claims_table(one.judged).markdown(), "\n".join(why), f"How it is judged:\n\n{chr(10).join(how)}" if how else ""]
     verdict = ", ".join(filter(None, [one.whose, one.verdict]))
     return folded(f"<b>{verdict}</b>{share}: {html.escape(one.quote)}", *filter(None, parts))
