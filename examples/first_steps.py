@@ -45,7 +45,8 @@ results = scenario.run(out="first_steps")
 # 4. The table: mean over seeds, and half the 95 % confidence interval. Overlapping intervals prove no difference.
 print(results.table(["mean_fct_s", "p99_fct_s", "p99_slowdown", "drops", "timeouts"]))
 
-# 5. So compare flow by flow: each flow with the same flow in the other system. Variation between seeds that affects both systems cancels.
+# 5. So compare flow by flow: each flow with the same flow in the other system. Variation between seeds that affects both
+#    systems cancels.
 for pair in flowloom.compare("first_steps").to_pylist():
     if pair["system_b"] == "TCP":
         interval = f"{pair['ci95_low']:.2f} to {pair['ci95_high']:.2f}"

@@ -1,4 +1,4 @@
-"""The figures in the paper's layout, and the measurements on which claims about single runs are judged."""
+"""The figures in the paper's layout, and the measurements for claims about single runs."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ CLOCKS = {"clock 10 ms": "", "clock 1 us": ", clock 1 us"}
 """The suffix of the systems' labels, by clock granularity."""
 PACKET = 1500
 PAYLOAD = 1460
-"""Of a full packet, since the figures' BOTCP takes no payload for its option."""
+"""Payload of a full packet: in the figures, BOTCP's option takes no payload."""
 LINE_BPS = 10e9
 JOIN_MS = 1.0
-"""When the short flows of Fig. 8 start."""
+"""Time at which the short flows of Fig. 8 start."""
 ROUND_TRIP_US = 10.5
 """The round trip in the star of Figs. 8 and 9, without queueing."""
 
 
 def panels(results: Results, shown: Mapping[str, str]) -> Figure:
-    """A row of panels: each metric of `shown`, with its title, against the swept key."""
+    """Draws a row of panels: each metric of `shown`, with its title, over the swept key."""
     x = next((key for key in results.keys if key.endswith((".load", ".delay"))), None)
     return metric_panels(results, shown, x, width=4.6, height=3.5)
 
 
 def fig6(results: Results) -> Figure:
-    """Average FCT of short flows."""
+    """Draws the average FCT of short flows."""
     return panels(results, {"mean_fct_short_s": "flows of at most 100 KB, average"})
 
 
 def fig7(results: Results) -> Figure:
-    """99th-percentile FCT of short flows."""
+    """Draws the 99th-percentile FCT of short flows."""
     return panels(results, {"p99_fct_short_s": "flows of at most 100 KB, 99th percentile"})
 
 
 def fig11(results: Results) -> Figure:
-    """Average FCT of long flows."""
+    """Draws the average FCT of long flows."""
     return panels(results, {"mean_fct_long_s": "flows of more than 100 KB, average"})
 
 
@@ -66,17 +66,17 @@ THREE = {
 
 
 def datamining(results: Results) -> Figure:
-    """The three metrics against load."""
+    """Draws the three metrics over load."""
     return panels(results, THREE)
 
 
 def sens_delay(results: Results) -> Figure:
-    """The three metrics against the delay of a link."""
+    """Draws the three metrics over the delay of a link."""
     return panels(results, THREE)
 
 
 def sens_load(results: Results) -> Figure:
-    """The three metrics by system, one row per load."""
+    """Draws the three metrics by system, one row per load."""
     loads = sorted({run.keys[key] for run in results.runs for key in results.keys if key.endswith(".load")}, key=str)
     fig = style.figure(len(THREE), max(len(loads), 1), width=4.0, height=4.6)
     axes = style.panels(fig, max(len(loads), 1), len(THREE))
@@ -90,16 +90,16 @@ def sens_load(results: Results) -> Figure:
 
 
 def sens_extreme(results: Results) -> Figure:
-    """Metrics by system."""
+    """Draws metrics by system."""
     return summary.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
 
 
 # The settings that decide whether short flows are faster.
 
 TRAFFIC = {"matrix_web": "web search", "matrix_mining": "data mining", "matrix_fanin": "bursts"}
-"""The scenarios of the matrix, beside each other."""
+"""The scenarios of the matrix, in the order of its columns."""
 SHORT_KB = (10, 100)
-"""What counts as a short flow, in KB."""
+"""Largest sizes of short flows, in KB."""
 OURS = {"X 10 KB": "BOTCP", "X 50 KB": "BOTCP, X 50 KB"}
 RIVALS = ("TCP", "TCP, RFC 3168", "TCP, ns-2", "DCTCP")
 WINDOWS = {"window 2": "", "window 1": ", window 1"}
@@ -107,7 +107,7 @@ WINDOWS = {"window 2": "", "window 1": ", window 1"}
 
 @dataclass(frozen=True)
 class Place:
-    """A column of the matrix: traffic at one load, and which of its flows are short."""
+    """A column of the matrix: traffic at one load, and the largest size of its short flows."""
 
     results: Results
     at: Mapping[str, Value]
@@ -117,7 +117,7 @@ class Place:
 
 
 def matrix_places(results: Results) -> list[Place]:
-    """The columns, of those scenarios that have been run."""
+    """Returns the columns of the scenarios that were run."""
     found = []
     for scenario, name in TRAFFIC.items():
         one = results if results.config["name"] == "botcp-" + scenario.replace("_", "-") else measures.beside(results, scenario)
@@ -125,7 +125,7 @@ def matrix_places(results: Results) -> list[Place]:
             continue
         fanin = scenario == "matrix_fanin"
         key = "interval" if fanin else "load"
-        # The longer interval is the lighter load.
+        # A longer interval is a lighter load.
         swept = sorted(numbers.Points(one).values(key), key=words.sorting, reverse=fanin)
         for load, value in zip(("0.3", "0.8"), swept, strict=True):
             found += [Place(one, {key: value}, kb, f"{name}\nload {load}\n≤ {kb} KB", fanin) for kb in SHORT_KB[fanin:]]
@@ -133,7 +133,7 @@ def matrix_places(results: Results) -> list[Place]:
 
 
 def short(place: Place, system: str, per_mille: int | None) -> numbers.Sample:
-    """The mean FCT of a system's short flows, or a quantile in thousandths, by seed."""
+    """Returns the mean FCT of a system's short flows, or a quantile in thousandths, by seed."""
 
     def of(results: Data, run: Run) -> float:
         fct, size = measures.flows(results, run, "fct_ps", "size_bytes")
@@ -143,7 +143,7 @@ def short(place: Place, system: str, per_mille: int | None) -> numbers.Sample:
 
 
 def matrix_rows() -> list[tuple[str, str, str]]:
-    """The rows: their names, and the two systems that are compared."""
+    """Returns the rows: their names, and the two compared systems."""
     return [
         (f"{x}, {rival}, {window}", ours, rival + suffix)
         for rival in RIVALS
@@ -156,7 +156,10 @@ STATISTICS: Mapping[str, int | None] = {"mean": None, "p99": 990}
 
 
 def ratios(results: Results, which: str) -> list[list[numbers.Sample]]:
-    """FCT of BOTCP's short flows over that of a rival: one row for each setting of the systems, one column for each place."""
+    """Returns the FCT of BOTCP's short flows divided by that of a rival.
+
+    It has a row for each setting of the systems and a column for each traffic.
+    """
     places = matrix_places(results)
     known = {
         (i, system): short(place, system, STATISTICS[which]) for i, place in enumerate(places) for system in place.results.systems
@@ -165,7 +168,7 @@ def ratios(results: Results, which: str) -> list[list[numbers.Sample]]:
 
 
 def largest(results: Results) -> dict[str, numbers.Sample]:
-    """The largest ratio of each row by seed: of averages and of 99th percentiles, for Poisson traffic and for bursts."""
+    """Returns the largest ratio of each row by seed: of averages and of 99th percentiles, for Poisson traffic and for bursts."""
     places = matrix_places(results)
     found: dict[str, numbers.Sample] = {}
     for which in STATISTICS:
@@ -178,13 +181,13 @@ def largest(results: Results) -> dict[str, numbers.Sample]:
 
 
 def mean_queue(results: Data, run: Run) -> float:
-    """The mean queue of a port in packets; ports count by how long they were busy."""
+    """Returns the mean queue of a port in packets; ports are weighted by their busy time."""
     queue, busy = measures.ports(results, run, "mean_queue_bytes", "busy_ps")
     return measures.share(float((queue * busy).sum()), float(busy.sum())) / PACKET
 
 
 def matrix(results: Results) -> Figure:
-    """BOTCP against its rivals in all settings: below 1 its short flows are faster."""
+    """Draws BOTCP's ratio to its rivals in all settings: below 1 its short flows are faster."""
     places, rows = matrix_places(results), matrix_rows()
     fig = style.figure(len(STATISTICS), 1, width=0.9 * len(places) + 1.8, height=0.33 * len(rows) + 1.6)
     axes = style.panels(fig, 1, len(STATISTICS))
@@ -209,7 +212,7 @@ def matrix(results: Results) -> Figure:
 
 
 def matrix_waits(results: Results) -> Figure:
-    """What decides it: how long short flows take beyond their time alone in the network, and how many packets are dropped."""
+    """Draws the excess of short flows over their ideal completion time, and the dropped packets."""
     places = [place for place in matrix_places(results) if place.most_kb == SHORT_KB[-1]]
     systems = list(places[0].results.systems)
     shown: dict[str, numbers.Measure] = {
@@ -232,7 +235,7 @@ def matrix_waits(results: Results) -> Figure:
 
 
 def readable(number: float) -> str:
-    """A number for a cell of a table.
+    """Formats a number for a cell of a table.
 
     >>> readable(15912.3), readable(7.25), readable(0.004), readable(0.0)
     ('15 912', '7.2', '< 0.1', '0')
@@ -247,7 +250,7 @@ PACKETS = ((1, "1"), (3, "2, 3"), (7, "4 to 7"), (68, "8 to 68"))
 
 
 def matrix_mining(results: Results) -> Figure:
-    """Where short flows lose time: by how much they exceed their ideal FCT, by packets of a flow."""
+    """Draws the excess of short flows over their ideal FCT, by packets of a flow."""
     points = numbers.Points(results)
     systems = [system for system in points.systems if "RFC" not in system and "ns-2" not in system]
     fig = style.figure(2, 1, width=5.6, height=3.7)
@@ -264,7 +267,7 @@ def matrix_mining(results: Results) -> Figure:
 
 
 def excess_us(n: int) -> numbers.Measure:
-    """By how much flows of the class `n` of `PACKETS` exceed their ideal FCT, mean in us."""
+    """Returns the mean excess in us of flows of the class `n` of `PACKETS` over their ideal FCT."""
 
     def of(results: Data, run: Run) -> float:
         fct, ideal, size = measures.flows(results, run, "fct_ps", "ideal_fct_ps", "size_bytes")
@@ -276,13 +279,13 @@ def excess_us(n: int) -> numbers.Measure:
 
 
 def lost_us(results: Data, run: Run) -> float:
-    """By how much short flows exceed their ideal FCT, mean in us."""
+    """Returns the mean excess in us of short flows over their ideal FCT."""
     fct, ideal, size = measures.flows(results, run, "fct_ps", "ideal_fct_ps", "size_bytes")
     return measures.statistic((fct - ideal)[size <= 1000 * SHORT_KB[-1]]) * 1e-6
 
 
 def dropped(results: Data, run: Run) -> float:
-    """Data packets dropped of 10 000 sent."""
+    """Returns the data packets dropped per 10 000 sent."""
     return 1e4 * measures.share(*measures.totals(measures.flows(results, run, "drops", "tx_packets")))
 
 
@@ -292,7 +295,7 @@ DECIDES = {
     "TCP that drops neither": "tcp",
     "DCTCP that drops neither": "dctcp",
 }
-"""The rivals of the first figure by what their ports drop instead of marking, with the names of them in claims."""
+"""The rivals of the first figure, by the packets that their ports drop instead of marking, and their names in claims."""
 PICKS = {
     "poisson": {"2-10": "rivals begin with 2 packets", "1-50": "all begin with 1"},
     "bursts": {"2-10": "rivals begin with 2 packets", "1-10": "all begin with 1"},
@@ -301,7 +304,7 @@ PICKS = {
 
 
 def decides(findings: Findings) -> Figure:
-    """The largest ratio of FCT of short flows, BOTCP over each rival, for what decides it."""
+    """Draws the largest ratio of the FCT of short flows, BOTCP to each rival, for the settings that decide."""
     fig = style.figure(2, 1, width=4.4, height=2.9)
     axes = style.panels(fig, 1, 2)
     labels: dict[str, int] = {}
@@ -332,7 +335,7 @@ FIG8_BINS = 120
 
 
 def fig8(results: Results) -> Figure:
-    """Stacked throughput around the time at which the short flows join; the right column has other settings."""
+    """Draws stacked throughput around the time at which the short flows join; the right column has other settings."""
     fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
     axes = style.panels(fig, len(SYSTEMS), 2)
     for i, (system, run) in enumerate(drawing.one_per_system(results, None)):
@@ -346,13 +349,13 @@ def fig8(results: Results) -> Figure:
 
 
 def short_flows(results: Results, run: Run) -> list[int]:
-    """The short flows of Fig. 8, which start later than the long ones."""
+    """Returns the short flows of Fig. 8, which start later than the long flows."""
     table = results.flows(["flow_id", "start_ps"], {"point": run.point})
     return [f for f, start in zip(column(table, "flow_id"), column(table, "start_ps"), strict=True) if start > 0]
 
 
 def last_finish_ms(results: Results, run: Run) -> float:
-    """The time in ms from the start of the short flows until the last of them finishes."""
+    """Returns the time in ms from the start of the short flows to the finish of the last one."""
     table = results.flows(["flow_id", "finish_ps"], {"point": run.point})
     short = short_flows(results, run)
     finish = [t for f, t in zip(column(table, "flow_id"), column(table, "finish_ps"), strict=True) if f in short]
@@ -360,7 +363,7 @@ def last_finish_ms(results: Results, run: Run) -> float:
 
 
 def long_share(results: Results, run: Run, start: float, end: float) -> float:
-    """The share of the link that the long flows use between two times in ms: goodput over the payload rate of full packets."""
+    """Returns the share of the link that the long flows use between two times in ms: goodput over the payload rate of full packets."""
     found = traces.sampled(results, run, "flow.rate_bps")
     assert found is not None
     short = short_flows(results, run)
@@ -370,7 +373,7 @@ def long_share(results: Results, run: Run, start: float, end: float) -> float:
 
 
 def growth_per_round_trip(results: Results, run: Run, until: int | None) -> float:
-    """The growth factor of the short flows' windows per round trip, from 2 segments to `until`, or to the end of the flows."""
+    """Returns the growth factor of the short flows' windows per round trip, from 2 segments to `until` or to the flows' end."""
     windows, queue = traces.sampled(results, run, "flow.cwnd_bytes"), traces.sampled(results, run, "port.queue_bytes")
     assert windows is not None and queue is not None
     (waiting,) = queue.values.values()
@@ -381,7 +384,7 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
         last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
         start, end = float(windows.times[first]), float(windows.times[last])
         if end <= start:
-            return math.nan  # a window that begins with as many does not grow there
+            return math.nan  # the window begins at that size
         # Over a single doubling, the round trip is that of the packets sent when the growth begins.
         seen = waiting[queue.times == start] if until else waiting[(queue.times > start) & (queue.times <= end)]
         queued = float(seen.mean())
@@ -394,7 +397,7 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
 
 
 def queue_of(results: Results, run: Run) -> tuple[Array, Array]:
-    """Times in ms, and the number of packets that wait at the bottleneck."""
+    """Returns times in ms, and the number of packets that wait at the bottleneck."""
     found = traces.sampled(results, run, "port.queue_bytes")
     assert found is not None
     (values,) = found.values.values()
@@ -402,15 +405,15 @@ def queue_of(results: Results, run: Run) -> tuple[Array, Array]:
 
 
 BOUNDS = {"limit": "buffer", "occ_max": "Bm", "th_min": "threshold", "mark": "K"}
-"""The paper's words for the limits and thresholds of queues."""
+"""The paper's names for the limits and thresholds of queues."""
 LOAD_MS = 6.0
-"""BOTCP's flows of Fig. 9 have finished by then."""
+"""Time by which BOTCP's flows of Fig. 9 have finished."""
 COLUMNS = (("clock 10 ms", "", LOAD_MS), ("clock 10 ms, to the last flow", "", None), ("clock 1 us", ", clock 1 us", LOAD_MS))
 """The columns of Fig. 9: title, suffix of the systems' labels, end of the time axis in ms."""
 
 
 def fig9(results: Results) -> Figure:
-    """The queue in KiB, as in the paper: while BOTCP's flows last, until the last flow has finished, and with a finer clock."""
+    """Draws the queue in KiB, as in the paper: while BOTCP's flows last, until the last flow finishes, and with a finer clock."""
     fig = style.figure(len(COLUMNS), len(SYSTEMS), width=4.4, height=1.9)
     axes = style.panels(fig, len(SYSTEMS), len(COLUMNS))
     runs = dict(drawing.one_per_system(results, None))
@@ -429,7 +432,7 @@ def fig9(results: Results) -> Figure:
 
 
 def fig10(results: Results) -> Figure:
-    """Distribution of FCTs with both clock granularities."""
+    """Draws the distribution of FCTs with both clock granularities."""
     fig = style.figure(len(CLOCKS), 1, width=4.6, height=3.3)
     axes = style.panels(fig, 1, len(CLOCKS))
     runs = dict(drawing.one_per_system(results, None))
@@ -444,14 +447,14 @@ def fig10(results: Results) -> Figure:
 
 
 def second_busy_ms(times: Array, packets: Array) -> float | None:
-    """The time in ms at which packets wait again after the queue was empty for at least 2 ms; `None` if it never was."""
+    """Returns the time in ms at which packets wait again after the queue was empty for at least 2 ms; `None` if it never was."""
     busy = times[packets > 0]
     gaps = np.flatnonzero(np.diff(busy) >= 2.0)
     return float(busy[gaps[0] + 1]) if len(gaps) else None
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
-    """The measurements for claims that no metric of a run covers, by seed."""
+    """Returns the measurements for claims that no metric of a run covers, by seed."""
     found: dict[str, numbers.Sample] = {}
 
     def note(name: str, run: Run, value: float) -> None:
@@ -483,7 +486,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
 
 
 def extreme(results: Results, note: Note) -> None:
-    """The measurements for Figs. 9 and 10."""
+    """Returns the measurements for Figs. 9 and 10."""
     runs = dict(drawing.one_per_system(results, None))
     fct = {system: distributions.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
     for system, run in runs.items():

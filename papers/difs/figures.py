@@ -1,4 +1,4 @@
-"""The figures in the paper's layout, and the numbers of its claims that compare patterns, sizes and times."""
+"""The figures in the paper's layout, and the numbers for claims that compare patterns, sizes and times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def patterns_of(found: Points) -> list[str]:
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
-    """Numbers that no single metric at one place has, by figure."""
+    """Returns the numbers that no single metric at one place gives, by figure."""
     found: dict[str, float | Sample] = {}
     if "fig4a_flow" in results:
         found |= of_patterns(Points(results["fig4a_flow"]))
@@ -72,7 +72,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
 
 
 def engines(found: Points) -> dict[str, Sample]:
-    """By system, its goodput by packets over that of the flow engine, mean over patterns, by seed."""
+    """Returns, by system and seed, the goodput by packets divided by that of the flow engine, mean over patterns."""
     by_system: dict[str, Sample] = {}
     for system in found.systems:
         each = [
@@ -84,7 +84,7 @@ def engines(found: Points) -> dict[str, Sample]:
 
 
 def of_patterns(found: Points) -> dict[str, float | Sample]:
-    """What Fig. 4 says over several patterns, by the flow engine."""
+    """Returns the numbers of Fig. 4 over several patterns, by the flow engine."""
     numbers: dict[str, float | Sample] = {}
 
     def goodput(system: str, pattern: str) -> Sample:
@@ -111,7 +111,7 @@ SAME_PATTERN = {"stride(64)": "stride(4)", "stride(256)": "stride(8)", "stride(8
 
 
 def of_sizes(small: Points, large: Points, engine: str) -> dict[str, float | Sample]:
-    """What Fig. 5 says of 1024 hosts against 16."""
+    """Returns the numbers of Fig. 5 that compare 1024 hosts with 16."""
     numbers: dict[str, float | Sample] = {}
 
     def share(found: Points, system: str, pattern: str) -> Sample:
@@ -133,7 +133,7 @@ def of_sizes(small: Points, large: Points, engine: str) -> dict[str, float | Sam
 
 
 def of_shuffle(results: Results, figure: str) -> dict[str, float | Sample]:
-    """When hosts are done, by seed (Fig. 6)."""
+    """Returns the times at which hosts are done, by seed (Fig. 6)."""
     times: dict[str, list[float]] = {}
     for group in results.groups().to_pylist():
         times.setdefault(str(group["point"]), []).append(np.inf if group["fct_ps"] is None else group["fct_ps"] * 1e-12)
@@ -150,7 +150,7 @@ def of_shuffle(results: Results, figure: str) -> dict[str, float | Sample]:
 
 
 def steady(results: Results, pattern: str, engine: str) -> Sample:
-    """From when on the goodput of DiFS stays within `STEADY` of its mean in the measurement window, in s, by seed."""
+    """Returns the time in s, by seed, from which DiFS' goodput stays within `STEADY` of its mean in the measurement window."""
     found: Sample = {}
     for _, run in Points(results).runs(DIFS, pairs=pattern, engine=engine):
         series = goodput.total(results, run)
@@ -162,14 +162,14 @@ def steady(results: Results, pattern: str, engine: str) -> Sample:
 
 
 def fractions(series: traces.Series, run: Run) -> drawing.Array:
-    """A goodput over its mean in the measurement window."""
+    """Returns a goodput divided by its mean in the measurement window."""
     start, end = (ps * 1e-9 for ps in run.window_ps or (0, 0))
     inside = (series.times > start) & (series.times <= end)
     return np.asarray(series.values[0] / series.values[0][inside].mean(), dtype=np.float64)
 
 
 def ear_times(results: Results, run: Run) -> tuple[drawing.Array, drawing.Array]:
-    """When switches received EARs, in s, and how many of them."""
+    """Returns the times in s at which switches received EARs, and their numbers."""
     series = traces.sampled(results, run, "switch.taken_packets")
     if series is None:
         return np.empty(0), np.empty(0)
@@ -177,7 +177,7 @@ def ear_times(results: Results, run: Run) -> tuple[drawing.Array, drawing.Array]
 
 
 def of_ears(results: Results, figure: str, engine: str) -> dict[str, float | Sample]:
-    """Fig. 9's numbers, by seed."""
+    """Returns the numbers of Fig. 9, by seed."""
     first: Sample = {}
     last: Sample = {}
     for _, run in Points(results).runs(DIFS, pairs="random", engine=engine):
@@ -215,7 +215,7 @@ GAINS: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 def gains(findings: Findings) -> Figure:
-    """The goodput of DiFS over that of each rival, by pattern, with the intervals of claims."""
+    """Draws the goodput of DiFS divided by that of each rival, by pattern, with the intervals of claims."""
     fig = style.figure(2, 1, width=4.2, height=3.9)
     axes = style.panels(fig, 1, 2)
     for ax, (title, rivals) in zip(axes, GAINS.items(), strict=True):
@@ -241,7 +241,7 @@ def gains(findings: Findings) -> Figure:
 
 
 def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | None = None) -> Figure:
-    """Goodput by pattern, and below it its share of the non-blocking goodput. Beside packets, hatched, the flow engine."""
+    """Draws goodput by pattern, and below it its share of the non-blocking goodput. Hatched columns are of the flow engine."""
     found = Points(results)
     patterns = [pattern for pattern in patterns if pattern in patterns_of(found)]
     chosen = [system for system in results.systems if systems is None or system in systems]
@@ -320,7 +320,7 @@ long60 = fig5
 
 
 def only_packets(results: Results) -> drawing.At:
-    """The points of the packet engine, where both engines ran."""
+    """Returns the points of the packet engine, if both engines ran."""
     return {"engine": "packet"} if Points(results).values("engine") else None
 
 
@@ -393,7 +393,7 @@ fig9_flow = fig9
 
 
 def table2(results: Results) -> Figure:
-    """EARs against the number of hosts, beside Table II."""
+    """Draws EARs over the number of hosts, with the values of Table II."""
     fig = style.figure(1, 1, width=4.8)
     (ax,) = style.panels(fig, 1, 1)
     found = Points(results)
@@ -410,7 +410,7 @@ def table2(results: Results) -> Figure:
 
 
 def shown_ears(ax: Axes, sizes: Sequence[int], ears: Sequence[float], label: str, number: int) -> None:
-    """A curve over the number of hosts of fat trees of these sizes; none is drawn at 0.5."""
+    """Draws a curve over the number of hosts of fat trees of these sizes; a count of zero is drawn at 0.5."""
     ax.plot([k**3 / 4 for k in sizes], [max(count, 0.5) for count in ears], **style.line(number), label=label)
 
 
@@ -418,7 +418,7 @@ table2_flow = table2
 
 
 def sens_buffer(results: Results) -> Figure:
-    """Share of the non-blocking goodput by pattern, against what is swept: here the packets that a port holds."""
+    """Draws the share of the non-blocking goodput by pattern, over the swept key: the packets that a port holds."""
     patterns = patterns_of(Points(results))
     fig = style.figure(len(patterns), 1)
     axes = style.panels(fig, 1, len(patterns))

@@ -1,4 +1,4 @@
-"""Figures, and the numbers of claims that compare systems size by size or find the highest load that a system sustains."""
+"""Figures, and the numbers for claims that compare systems size by size or find the highest load that a system sustains."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ HOMA, PFABRIC, PHOST, NDP, PIAS = FIVE = ("Homa", "pFabric", "pHost", "NDP", "PI
 ONE = "Homa, overcommitment 1"
 LOOKS = {system: number for number, system in enumerate((*FIVE, ONE))}
 QUANTILES = {"p50": 500, "p99": 990}
-"""The quantiles that claims are judged on, in per mille."""
+"""The quantiles of the claims, in per mille."""
 ROUGHLY, CLEARLY = 1.25, 1.2
-"""Slowdowns are roughly equal up to the one ratio, and clearly different from the other on."""
+"""Largest ratio of roughly equal slowdowns, and smallest ratio of clearly different slowdowns."""
 OVERLOADED = {("w1", PHOST)}
-"""Where packets without payload and data together exceed the links' rates; left out of the claims on all workloads."""
+"""Workloads whose data and packets without payload exceed the rates of links; left out of the claims on all workloads."""
 FIRST_LOAD = 0.8
 """The load of the figures by workload."""
 NONE = 0.75
-"""Stands for the highest load of a system that does not sustain the first one."""
+"""Represents the highest load of a system that does not sustain the first load."""
 IDEAL = "ideal big switch"
 KEEPS_UP = 0.95
-"""A system sustains a load if it completes at least this share of what the ideal schedule completes."""
+"""A system sustains a load if it completes at least this share of the payload that the ideal schedule completes."""
 
 # Numbers by size
 
 
 def bins(results: Results) -> list[tuple[int, int]]:
-    """The smallest and the largest size of each bin of sizes."""
+    """Returns the smallest and the largest size of each bin of sizes."""
     rows = results.by_size().to_pylist()
     return sorted({(int(row["min_size_bytes"]), int(row["max_size_bytes"])) for row in rows})
 
 
 def slowdowns(results: Results, system: str) -> dict[str, dict[int, list[float]]]:
-    """The quantiles of slowdown in all bins of sizes, by quantile and seed; NaN where no message has finished."""
+    """Returns the quantiles of slowdown in all bins of sizes, by quantile and seed; NaN if no message has finished."""
     found: dict[str, dict[int, list[float]]] = {name: {} for name in QUANTILES}
     ends = bins(results)
     for run in results.select({"system": system}):
@@ -58,12 +58,12 @@ def slowdowns(results: Results, system: str) -> dict[str, dict[int, list[float]]
 
 
 def fits(rival: str, homa: float, other: float) -> bool:
-    """Whether slowdowns of Homa and another system are what the abstract says of the two."""
+    """Returns whether the slowdowns of Homa and another system are as the abstract says."""
     return homa <= ROUGHLY * other if rival == PFABRIC else other >= CLEARLY * homa
 
 
 def by_size(results: Mapping[str, Results]) -> dict[str, float | Sample]:
-    """The share of the bins of sizes in which the abstract's words hold: for each workload, and for all of them together."""
+    """Returns the share of the bins of sizes in which the abstract's words hold: for each workload, and for all together."""
     numbers: dict[str, float | Sample] = {}
     every: dict[str, list[dict[int, list[bool]]]] = {}
     for workload in (name for name in WORKLOADS if name in results):
@@ -87,12 +87,12 @@ def by_size(results: Mapping[str, Results]) -> dict[str, float | Sample]:
 
 
 def of_loads(higher: Results, first: Results | None) -> Points:
-    """The points at all loads. The first load has results of its own."""
+    """Returns the points at all loads. The first load has separate results."""
     return Points(*([first] if first else []), higher, load=FIRST_LOAD)
 
 
 def completed(results: Data, run: Run) -> float:
-    """The payload in bytes of the messages that complete while the second half of the messages arrives."""
+    """Returns the payload in bytes of the messages that complete while the second half of the messages arrives."""
     size, start, finish = flows(results, run, "size_bytes", "start_ps", "finish_ps")
     # All systems see the same arrivals.
     middle, last = np.median(start), start.max()
@@ -100,7 +100,7 @@ def completed(results: Data, run: Run) -> float:
 
 
 def sustained(shares: Mapping[float, Sample]) -> Sample:
-    """The highest load up to which a system keeps up with the ideal schedule at all loads, by seed; `NONE` where there is none."""
+    """Returns the highest load up to which a system keeps up with the ideal schedule, by seed; `NONE` if there is none."""
     loads = sorted(shares)
 
     def highest(by_load: Sequence[float]) -> float:
@@ -111,7 +111,7 @@ def sustained(shares: Mapping[float, Sample]) -> Sample:
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
-    """Numbers that no single metric has, by figure."""
+    """Returns the numbers that no single metric gives, by figure."""
     numbers = by_size(results)
     if "load" in results and "w4" in results:
         done = of_loads(results["load"], results["w4"]).curves(completed, "load")
@@ -128,13 +128,13 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
 
 
 def size_axis(ax: Axes) -> None:
-    """A logarithmic axis of message sizes in bytes."""
+    """Sets up a logarithmic axis of message sizes in bytes."""
     style.log_axis(ax, "x")
     ax.set_xlabel("message size (B)")
 
 
 def value_axis(ax: Axes, shown: Sequence[float]) -> None:
-    """An axis of slowdowns from 1 on, logarithmic where some of them would be hard to read."""
+    """Sets up an axis of slowdowns from 1 on, logarithmic if some of them would be hard to read."""
     top = max(shown, default=1.0)
     if top > DWARFED:
         style.log_axis(ax, "y")
@@ -144,7 +144,7 @@ def value_axis(ax: Axes, shown: Sequence[float]) -> None:
 
 
 def slowdown(results: Results) -> Figure:
-    """Median and 99th percentile of slowdown by message size."""
+    """Draws median and 99th percentile of slowdown by message size."""
     found = sizes.binned(results, "slowdown")
     fig = style.figure(2, 1)
     axes = style.panels(fig, 1, 2)
@@ -170,7 +170,7 @@ w1 = w2 = w3 = w4 = w5 = slowdown
 
 
 def ratio(results: Results) -> Figure:
-    """The p99 slowdowns of the others over that of Homa, by message size, for all workloads that were run."""
+    """Draws the p99 slowdowns of the other systems divided by Homa's, by message size, for all workloads that were run."""
     opened = {name: results if name == WORKLOADS[-1] else beside(results, name) for name in WORKLOADS}
     shown = {name: one for name, one in opened.items() if one is not None}
     fig = style.figure(len(shown), 1, width=2.7, height=2.9)
@@ -199,7 +199,7 @@ def ratio(results: Results) -> Figure:
 
 
 def load(results: Results) -> Figure:
-    """What completes, as a share of what the ideal schedule completes, and slowdowns, by load."""
+    """Draws the completed payload as a share of the ideal schedule's, and slowdowns, by load."""
     found = of_loads(results, beside(results, "w4"))
     systems = [system for system in found.systems if system != IDEAL]
     fig = style.figure(3, 1, width=3.8)
@@ -217,14 +217,14 @@ def load(results: Results) -> Figure:
 
 
 def over_load(ax: Axes, curves: Curves, quantity: str) -> list[float]:
-    """Means and ranges over seeds against the load; returns the means."""
+    """Draws means and ranges over seeds by load, and returns the means."""
     drawn = range_panel(ax, curves, LOOKS)
     ax.set(xlabel="load", ylabel=quantity)
     return [value for _, middle, _ in drawn for value in middle.tolist()]
 
 
 def listed(metrics: Sequence[str]) -> Callable[[Results], Figure]:
-    """A figure of metrics with systems one below the other."""
+    """Draws a figure of metrics with systems one below another."""
     return lambda results: metric_panels(results, dict.fromkeys(metrics, ""), width=3.4)
 
 

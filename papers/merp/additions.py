@@ -1,4 +1,4 @@
-"""What the paper has not: each rule by itself, packets against the fluid, sensitivities."""
+"""Figures that the paper does not have: each rule by itself, packets compared with the fluid, sensitivities."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def ablation(results: Results) -> Figure:
-    """The letter of the algorithms, then one rule more after the other, on one tree."""
+    """Draws the algorithms as printed, then one more rule at a time, on one tree."""
     return rules(results)
 
 
 def ablation_fat(results: Results) -> Figure:
-    """The same on a fat tree."""
+    """Draws the ablation on a fat tree."""
     return rules(results)
 
 
 def rules(results: Results) -> Figure:
-    """A row for each system and a panel for each load and metric."""
+    """Draws a row for each system and a panel for each load and metric."""
     loads = numbers.Points(results).numbers("load")
     shown = {"mean_er": "average expansion ratio", "max_er": "maximum expansion ratio"}
     if any(results.metric(run, "unfinished") for run in results.runs):
@@ -45,7 +45,7 @@ FLUID = "ideal MERP"
 
 
 def excess(results: Results, system: str, **at: object) -> numbers.Sample:
-    """The mean expansion ratio of a system over that of the fluid of the same flows, by seed."""
+    """Returns the mean expansion ratio of a system divided by that of the fluid of the same flows, by seed."""
     points = numbers.Points(results)
     return numbers.quotient(points.sample(system, "mean_er", **at), points.sample(FLUID, "mean_er", **at))
 
@@ -81,12 +81,12 @@ def convergence(results: Results) -> Figure:
 
 
 def convergence_tree(results: Results) -> Figure:
-    """The same on one tree."""
+    """Draws the convergence on one tree."""
     return convergence(results)
 
 
 LEFT = 0.973
-"""What ACKs of full packets leave of a link: 40 bytes for each 1500 take 2.6 %, and alpha 0.1 %."""
+"""The share of a link that ACKs of full packets leave: 40 bytes for each 1500 take 2.6 %, and alpha 0.1 %."""
 
 
 def without_acks(results: Results) -> numbers.Sample:
@@ -107,7 +107,7 @@ def convergence_acks(results: Results) -> Figure:
 
 
 def convergence_acks_fat(results: Results) -> Figure:
-    """The same on a fat tree."""
+    """Draws the share of ACKs on a fat tree."""
     return far_ends(results, "convergence")
 
 
@@ -132,7 +132,7 @@ def far_ends(results: Results, figure: str) -> Figure:
 
 
 def sens_losses(results: Results) -> Figure:
-    """What the largest expansion ratio comes from, shape 1.05."""
+    """Draws the causes of the largest expansion ratio, shape 1.05."""
     return summary.metrics(results, ("max_er", "p99_er", "timeouts", "retx_packets"))
 
 
@@ -140,12 +140,12 @@ SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")
 
 
 def sens_load(results: Results) -> Figure:
-    """Load measured at the hosts."""
+    """Draws the results with the load measured at the hosts."""
     return summary.metrics(results, SENSITIVITY)
 
 
 def sens_systems(results: Results) -> Figure:
-    """Settings that the paper leaves open."""
+    """Draws the effect of settings that the paper leaves open."""
     return summary.metrics(results, (*SENSITIVITY, "timeouts"))
 
 
@@ -162,7 +162,7 @@ def ends(figure: str, results: Results) -> dict[str, numbers.Sample]:
 
 
 WORST = 10
-"""The flows that `losses` looks at: those with the largest expansion ratios."""
+"""Number of flows in `losses`: those with the largest expansion ratios."""
 
 
 def losses(results: Results) -> dict[str, numbers.Sample]:

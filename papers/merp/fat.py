@@ -1,4 +1,4 @@
-"""What MERP loses on the fat tree, and the rules of ours that get it back."""
+"""MERP's losses on the fat tree, and the rules of our variant that avoid them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LOAD = 0.8
 
 
 def link_bytes(results: Data, run: Run) -> float:
-    """Bytes that ports sent, over the wire bytes of the flows at each port of their paths."""
+    """Returns the bytes that ports sent, divided by the wire bytes of the flows at each port of their paths."""
     (sent,) = measures.ports(results, run, "tx_bytes")
     size, hops = measures.flows(results, run, "size_wire_bytes", "hops")
     return measures.share(float(np.nansum(sent)), float(np.nansum(size * hops)))
 
 
 def dropped(results: Data, run: Run) -> float:
-    """DATA packets dropped of 1000 sent."""
+    """Returns the DATA packets dropped per 1000 sent."""
     return 1e3 * measures.share(*measures.totals(measures.flows(results, run, "drops", "tx_packets")))
 
 
 def over_fluid(results: Data, system: str, metric: str, load: float = LOAD) -> numbers.Sample:
-    """A metric over that of MERP's own fluid on the same flows, by seed."""
+    """Returns a metric divided by that of MERP's own fluid on the same flows, by seed."""
     points = numbers.Points(results)
     return numbers.quotient(points.sample(system, metric, load=load), points.sample(FLUID, metric, load=load))
 
@@ -75,17 +75,17 @@ def rules(results: Results, load: float) -> Figure:
 
 
 def cause(results: Results) -> Figure:
-    """What each change does to MERP on the fat tree."""
+    """Draws the effect of each change of MERP on the fat tree."""
     return rules(results, max(numbers.Points(results).numbers("load"), default=LOAD))
 
 
 def ours_tree(results: Results) -> Figure:
-    """The rules of ours on one tree."""
+    """Draws the rules of our variant on one tree."""
     return rules(results, max(numbers.Points(results).numbers("load"), default=LOAD))
 
 
 def ours(results: Results) -> Figure:
-    """Mean FCT and mean expansion ratio over those of MERP's fluid, against load."""
+    """Draws mean FCT and mean expansion ratio divided by those of MERP's fluid, over load."""
     fig = style.figure(2, 1, width=4.6, height=3.5)
     left, right = style.panels(fig, 1, 2)
     systems = [system for system in results.systems if system != FLUID]
@@ -97,7 +97,7 @@ def ours(results: Results) -> Figure:
 
 
 def fat_tree(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
-    """The measurements of claims on the variant, by seed."""
+    """Returns the measurements for claims on the variant, by seed."""
     found: dict[str, numbers.Sample] = {}
     for figure in ("cause", "ours", "ours_tree"):
         if figure not in results:

@@ -72,7 +72,7 @@ PROMISES = {
     "f10-fct-ecmp": "mean FCT below ECMP's with one hash, worst load",
     "f10-fct-conga10": "mean FCT below CONGA's, worst load",
 }
-"""The reductions that the paper promises, and what each is against."""
+"""The reductions that the paper promises, and the system that each is compared with."""
 
 
 def promise(findings: Findings) -> Figure:
@@ -123,7 +123,7 @@ def table1(results: Results) -> Figure:
 
 
 def shared_link(spans: Mapping[str, Sequence[tuple[int, float, float]]]) -> str:
-    """The link that the most flows cross."""
+    """Returns the link that the most flows cross."""
     return max(spans, key=lambda name: (len({flow for flow, _, _ in spans[name]}), len(spans[name])))
 
 
@@ -151,7 +151,7 @@ def versus(results: Results, p99: Ends, highest: Ends, fct: Ends, max_er: Sequen
 
 
 def fig7(results: Results) -> Figure:
-    """Average FCT of MERP, pFabric and TCP, and of PDQ, which the paper does not show; beside it, over that of pFabric."""
+    """Draws the average FCT of MERP, pFabric, TCP and PDQ (not in the paper); next to it, divided by that of pFabric."""
     fig = style.figure(2, 1, width=4.6, height=3.7)
     left, right = style.panels(fig, 1, 2)
     metric_panel(left, results, "mean_fct_s", load_key(results))
@@ -165,28 +165,28 @@ def fig7(results: Results) -> Figure:
 
 
 def largest_er(results: Data, run: Run) -> float:
-    """The mean expansion ratio of the largest hundredth of the flows."""
+    """Returns the mean expansion ratio of the largest hundredth of the flows."""
     size, ratio = measures.flows(results, run, "size_bytes", "expansion_ratio")
     return measures.statistic(ratio[np.argsort(-size, kind="stable")[: max(len(size) // 100, 1)]])
 
 
 PROBES = ("", ", probe each RTT")
-"""The suffixes of Fig. 8's systems: by the letter, and with a probe at least each round trip."""
+"""The suffixes of Fig. 8's systems: as printed, and with a probe at least each round trip."""
 
 
 def data_drops(results: Data, run: Run) -> float:
-    """DATA packets dropped of 1000 sent."""
+    """Returns the DATA packets dropped per 1000 sent."""
     return 1e3 * measures.share(*measures.totals(measures.flows(results, run, "drops", "tx_packets")))
 
 
 def other_drops(results: Data, run: Run) -> float:
-    """Packets without payload that were dropped, a flow: probes, ACKs, SYNs and BOOSTs."""
+    """Returns the packets without payload that were dropped, per flow: probes, ACKs, SYNs and BOOSTs."""
     (data,) = measures.flows(results, run, "drops")
     return ((results.metric(run, "drops") or 0.0) - float(np.nansum(data))) / len(data)
 
 
 def fig8(results: Results) -> Figure:
-    """Impact of alpha: the tail, and what is dropped; above by the letter, below with a probe at least each round trip."""
+    """Draws the impact of alpha on the tail and on drops; above as printed, below with a probe at least each round trip."""
     points = numbers.Points(results)
     fig = style.figure(3, len(PROBES), width=4.4, height=3.3)
     axes = style.panels(fig, len(PROBES), 3)
@@ -213,7 +213,7 @@ def fig8(results: Results) -> Figure:
 
 
 def fig9(results: Results) -> Figure:
-    """Impact of theta, at alpha 0.9: the tail, and beside it over that of theta 0.8."""
+    """Draws the impact of theta, at alpha 0.9: the tail, and next to it the tail divided by that of theta 0.8."""
     fig = style.figure(2, 1, width=4.6, height=3.5)
     left, right = style.panels(fig, 1, 2)
     metric_panel(left, results, "p999_fct_s", load_key(results))
@@ -263,7 +263,7 @@ def switching(results: Results) -> Figure:
 
 
 def incast(results: Results) -> Figure:
-    """Time until the last answer has arrived, over that of all bytes at line rate, against the number of senders."""
+    """Draws the time until the last answer has arrived, divided by that of all bytes at line rate, over the number of senders."""
     points = numbers.Points(results)
     fig = style.figure(3, 1, width=4.6, height=3.7)
     axes = style.panels(fig, 1, 3)

@@ -91,7 +91,7 @@ def in_network(results: Data, run: Run) -> tuple[Array, Array]:
 
 
 GROWS = 1.5
-"""The number of flows grows if its mean over the last quarter of the arrivals is so many times that over the second quarter."""
+"""The number of flows grows if its mean in the last quarter of the arrivals exceeds that in the second by this factor."""
 
 
 def flow_panel(ax: Axes, results: Results, load: float) -> list[str]:
@@ -155,7 +155,7 @@ BIN_MS = 100.0
 
 
 def dead(results: Results) -> tuple[float, float] | None:
-    """From when to when the link of `failure_dynamic` is dead, in ms; `None` without a manifest."""
+    """Returns the times in ms between which the link of `failure_dynamic` is dead; `None` without a manifest."""
     times = [time for time, _ in drawing.changes(results, results.runs[0])]
     return (times[0], times[1]) if len(times) == 2 else None
 

@@ -1,4 +1,4 @@
-"""Figures, and the numbers of claims that compare two systems flow by flow or need a class of sizes."""
+"""Figures, and the numbers for claims that compare two systems flow by flow or need a class of sizes."""
 
 from __future__ import annotations
 
@@ -23,56 +23,56 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FASTER = 0.9
-"""From so many round trips on a flow completes a round trip earlier."""
+"""Smallest gain, in round trips, that counts as a round trip earlier."""
 SMALL, LARGE = 100_000, 1_000_000
-"""Small flows have at most, large ones more than so many bytes."""
+"""Largest size of small flows, and the size that large flows exceed, in bytes."""
 BURST = 25 * 1460
 """The burst of SSP, in whole packets."""
 EXPRESSPASS, AEOLUS, SSP = "ExpressPass", "Aeolus", "SSP"
 BASES = (EXPRESSPASS, AEOLUS)
 PRINTED = {EXPRESSPASS: 0.568, AEOLUS: 0.292}
-"""By how much SSP lowers the p99 FCT, as the abstract has it."""
+"""Reduction of the p99 FCT by SSP, as printed in the abstract."""
 PRINTED_FASTER = 0.63
 
 BDP, BARE = "SSP, burst of a BDP", "SSP, losses not protected"
 LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, BDP: 3, BARE: 4}
-"""Numbers of the looks of systems that several figures show. No figure shows two systems with the same one."""
+"""Style numbers of systems in several figures. No figure shows two systems with the same style."""
 
 
 def rtt(results: Data) -> float:
-    """Propagation over the longest path and back, hosts included, in s: six links and two hosts each way. 52 us in the study."""
+    """Returns the delay over the longest path and back in s: six links and two hosts each way. 52 us in the study."""
     network = results.config["topology"]
     link, host = (words.milliseconds(network[key]) or 0.0 for key in ("delay", "host_delay"))
     return 2e-3 * (6 * link + 2 * host)
 
 
 def buffer(results: Data, system: str) -> float:
-    """The buffer of a port of a system, in bytes: 384.5 KB in most of the study."""
+    """Returns the buffer of a port of a system, in bytes: 384.5 KB in most of the study."""
     (limit,) = (one["qdisc"]["limit"] for one in results.config["system"] if one["label"] == system)
     return (words.literals([limit, "1B"])[0] or [math.nan])[0]
 
 
 def large_fct(results: Data, run: Run) -> float:
-    """The mean FCT of large flows, in s."""
+    """Returns the mean FCT of large flows, in s."""
     size, fct = flows(results, run, "size_bytes", "fct_ps")
     return statistic(fct[size > LARGE]) * 1e-12
 
 
 def in_first(results: Data, run: Run) -> float:
-    """The share of small flows that complete in the first round trip."""
+    """Returns the share of small flows that complete in the first round trip."""
     size, fct = flows(results, run, "size_bytes", "fct_ps")
     return float((fct[size <= SMALL] <= rtt(results) * 1e12).mean())
 
 
 def lost(results: Data, run: Run) -> float:
-    """The share of scheduled packets that are lost. A credit that is not wasted has sent one."""
+    """Returns the share of scheduled packets that are lost. Each credit that is not wasted has sent a scheduled packet."""
     kind = transport(results, run)
     there, credits, wasted = totals(flows(results, run, *(f"{kind}.{name}" for name in ("scheduled_lost", "credits", "wasted"))))
     return share(there, credits - wasted)
 
 
 def beyond(results: Data, run: Run) -> float:
-    """Of the slowest hundredth of small flows, the share that is longer than a burst of 36 kB (25 packets)."""
+    """Returns the share of the slowest hundredth of small flows that is longer than a burst of 36 kB (25 packets)."""
     size, fct = flows(results, run, "size_bytes", "fct_ps")
     small = size <= SMALL
     slowest = small & (fct >= np.percentile(fct[small], 99))
@@ -80,17 +80,17 @@ def beyond(results: Data, run: Run) -> float:
 
 
 def dropped(results: Data, run: Run) -> float:
-    """Data packets that ports drop."""
+    """Returns the number of data packets that ports drop."""
     return totals(flows(results, run, "drops"))[0]
 
 
 def alone(results: Data, run: Run) -> float:
-    """The share of the early drops at ports where no protected packet waited."""
+    """Returns the share of the early drops at ports at which no protected packet waited."""
     return share(*totals(ports(results, run, "credit.dropped_alone", "credit.dropped_early")))
 
 
 def queues(results: Data, run: Run) -> Array:
-    """The lengths of the queues of all ports of switches in the measurement window, in bytes, in rising order."""
+    """Returns the lengths of the queues of all ports of switches in the measurement window, in bytes, in rising order."""
     port, tier = ports(results, run, "port_id", "tier")
     switches = set(port[tier > 0].astype(int))
     series = traces.sampled(results, run, "port.queue_bytes")
@@ -103,12 +103,12 @@ def queues(results: Data, run: Run) -> Array:
 
 
 def p999(results: Data, run: Run) -> float:
-    """The 99.9th percentile of these lengths, as a share of the buffer."""
+    """Returns the 99.9th percentile of queue lengths, as a share of the buffer."""
     return statistic(queues(results, run), 999) / buffer(results, run.system)
 
 
 def longest(results: Data, run: Run) -> float:
-    """The longest queue of any port, as a share of the buffer."""
+    """Returns the longest queue of any port, as a share of the buffer."""
     return float(ports(results, run, "max_queue_bytes")[0].max()) / buffer(results, run.system)
 
 
@@ -116,7 +116,7 @@ def longest(results: Data, run: Run) -> float:
 
 
 def saved(found: Points, base: str, system: str, load: float) -> dict[int, Array]:
-    """By how many round trips the small flows complete earlier than with `base`, by seed. Flows are joined by their number."""
+    """Returns the round trips by which small flows complete earlier than with `base`, by seed. Flows are joined by their number."""
     gains: dict[int, Array] = {}
     bases = {run.seed: (one, run) for one, run in found.runs(base, load=load)}
     for one, run in found.runs(system, load=load):
@@ -130,18 +130,18 @@ def saved(found: Points, base: str, system: str, load: float) -> dict[int, Array
 
 
 def ahead(found: Points, base: str, system: str, load: float) -> Sample:
-    """The share of small flows that complete a round trip earlier than with `base`."""
+    """Returns the share of small flows that complete a round trip earlier than with `base`."""
     return {seed: float((gain >= FASTER).mean()) for seed, gain in saved(found, base, system, load).items() if len(gain)}
 
 
 def lowered(found: Points, base: str, system: str, load: float) -> Sample:
-    """By how much the p99 FCT of small flows is below that with `base`, as a share."""
+    """Returns the reduction of the p99 FCT of small flows compared with `base`, as a share."""
     here, there = (found.sample(one, "p99_fct_short_s", load=load) for one in (system, base))
     return {seed: 1 - left for seed, left in quotient(here, there).items()}
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
-    """Numbers that no single metric has, by figure."""
+    """Returns the numbers that no single metric gives, by figure."""
     numbers: dict[str, float | Sample] = {}
     if "first" in results:
         numbers |= of_loads(Points(results["first"]))
@@ -160,7 +160,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
 
 
 def of_loads(found: Points) -> dict[str, float | Sample]:
-    """The numbers of the claims, by load."""
+    """Returns the numbers of the claims, by load."""
     loads = found.numbers("load")
     numbers: dict[str, float | Sample] = {}
     for load in loads:
@@ -181,12 +181,12 @@ def of_loads(found: Points) -> dict[str, float | Sample]:
 
 
 def scaled(curves: Curves, unit: str) -> tuple[float, str]:
-    """The unit in which all of them read best."""
+    """Returns the unit in which all values are easy to read."""
     return words.scale(unit, [value for points in curves.values() for sample in points.values() for value in sample.values()])
 
 
 def panel(ax: Axes, curves: Curves, quantity: str, unit: str = "", title: str = "", x: str = "load") -> None:
-    """Means and ranges over seeds against the load. An axis with a unit is logarithmic where a curve dwarfs another."""
+    """Draws means and ranges over seeds by load. An axis with a unit is logarithmic if one curve is far above another."""
     factor, name = scaled(curves, unit)
     drawn = range_panel(ax, curves, {system: LOOKS.get(system, 3) for system in curves}, factor)
     peaks = [float(middle.max()) for _, middle, _ in drawn if middle.max() > 0]
@@ -199,7 +199,7 @@ def panel(ax: Axes, curves: Curves, quantity: str, unit: str = "", title: str = 
 
 
 def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: str = "") -> None:
-    """Systems one below the other: means over seeds, with the range over seeds."""
+    """Draws systems one below another: means over seeds, with the range over seeds."""
     factor, name = scaled({"": dict(enumerate(samples.values()))}, unit)
     means = {system: average(sample) / factor for system, sample in samples.items() if sample}
     for i, (system, sample) in enumerate(samples.items()):
@@ -220,20 +220,20 @@ def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: 
 
 
 def row(count: int, rows: int = 1, width: float = 4.2) -> tuple[Figure, list[Axes]]:
-    """A figure of `rows` rows of `count` panels."""
+    """Creates a figure of `rows` rows of `count` panels."""
     fig = style.figure(count, rows, width=width)
     return fig, style.panels(fig, rows, count)
 
 
 def finish(fig: Figure, axes: Sequence[Axes], about: str = "") -> Figure:
-    """The legend above the panels, and below what the bars are."""
+    """Draws the legend above the panels, and a note on the bars below them."""
     style.legend(fig, axes)
     style.note(fig, "; ".join(filter(None, [about, "bars: range over seeds"])))
     return fig
 
 
 Shown = tuple[str | Measure, str, str]
-"""What a panel shows: a metric or another number, its name, and its unit. `OVER` instead of a unit: over that of ExpressPass."""
+"""A panel: a metric or another number, its name, and its unit. `OVER` instead of a unit: divided by ExpressPass' value."""
 OVER = "over"
 P99, SHARE = "p99 FCT, flows up to 100 KB", "flows up to 100 KB done\nin the first round trip"
 TAIL, MEAN = ("p99_fct_short_s", P99, "s"), ("mean_fct_short_s", "mean FCT, flows up to 100 KB", "s")
@@ -245,7 +245,7 @@ ALONE = (alone, "share of early drops where\nno protected packet waited", "")
 
 
 def by_load(columns: int, *shown: Shown) -> Callable[[Results], Figure]:
-    """A figure of panels against the load. Only transports with bursts count bursts."""
+    """Draws a figure of panels by load. Only transports with bursts count bursts."""
 
     def draw(results: Results) -> Figure:
         found = Points(results)
@@ -270,7 +270,7 @@ waste = by_load(3, LOST, WASTED, ALONE)
 
 
 def reduction(results: Results) -> Figure:
-    """By how much the p99 FCT falls, beside what the abstract prints."""
+    """Draws the reduction of the p99 FCT, and the values of the abstract."""
     found = Points(results)
     fig, axes = row(2)
     for ax, base in zip(axes, BASES, strict=True):
@@ -287,7 +287,7 @@ def reduction(results: Results) -> Figure:
 
 
 def faster(results: Results) -> Figure:
-    """The share of small flows that complete a round trip earlier, and how much earlier all of them complete."""
+    """Draws the share of small flows that complete a round trip earlier, and the distribution of the gain."""
     found = Points(results)
     fig, axes = row(2, 2)
     chosen = [system for system in found.systems if system.startswith(SSP)]
@@ -309,12 +309,12 @@ def faster(results: Results) -> Figure:
 
 
 def slowdown(results: Results) -> Figure:
-    """Slowdown by flow size at the highest of the loads."""
+    """Draws slowdown by flow size at the highest load."""
     return by_size(results, {"load": Points(results).numbers("load")[-1]})
 
 
 def queue_time(results: Results) -> Figure:
-    """How often queues of switches are longer than a length; and what a bound costs."""
+    """Draws how often queues of switches are longer than a length, and the cost of a bound."""
     found = Points(results)
     fig, axes = row(2, width=5.2)
     for system in found.systems:
@@ -335,7 +335,7 @@ def queue_time(results: Results) -> Figure:
 
 
 def incast(results: Results) -> Figure:
-    """Mean completion and longest queue by the number of senders."""
+    """Draws mean completion and longest queue by the number of senders."""
     found = Points(results)
     sizes = [str(size) for size in found.values("size")]
     fig, axes = row(3, len(sizes), width=3.8)
@@ -349,7 +349,7 @@ def incast(results: Results) -> Figure:
 
 
 def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]:
-    """A figure of panels with systems one below the other."""
+    """Draws a figure of panels with systems one below another."""
 
     def draw(results: Results) -> Figure:
         found = Points(results)
@@ -372,7 +372,7 @@ webserver = listed(FIVE, TAIL, MEAN, DONE)
 
 
 def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown, log: bool = False) -> Callable[[Results], Figure]:
-    """A figure of panels against a parameter, from the systems that have its values. With `log` its axis is logarithmic."""
+    """Draws a figure of panels over a parameter, from the systems that have its values. With `log` its axis is logarithmic."""
 
     def draw(results: Results) -> Figure:
         found = Points(results)
@@ -437,7 +437,7 @@ WORKLOADS = {"webserver": "web server", "cachefollower": "cache follower", "data
 
 
 def verdict(findings: Findings) -> Figure:
-    """What the abstract prints, and what it calls significant on other workloads, beside what was found."""
+    """Draws the printed numbers of the abstract, and its words on other workloads, compared with our numbers."""
     fig, (left, right) = row(2, width=4.6)
     bounds = {claim.id: claim.bounds for claim in findings.paper.claims}
     rows = {
@@ -473,7 +473,7 @@ def verdict(findings: Findings) -> Figure:
 
 
 def mark(ax: Axes, findings: Findings, claim: str, at: float, look: str, factor: float, label: str | None = None) -> None:
-    """A number of a claim with its interval."""
+    """Returns a number of a claim with its interval."""
     (found,) = findings.found[claim]
     if found.estimate is not None:
         middle, low, high = (value * factor for value in (found.estimate.mean, found.estimate.low, found.estimate.high))

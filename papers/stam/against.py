@@ -1,4 +1,4 @@
-"""STAM against each rival, as the paper prints it and as it was found."""
+"""STAM compared with each rival: printed numbers and ours."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ PAPER = {
     "f10": {"FCFS": -22.7, "PIAS": -16.7, "EDF+SJF": 16.6, "Karuna": 6.2, "Aemon": -7.4},
     "f11a": {"FCFS": -19.2, "PIAS": 3.8, "EDF+SJF": -11.6, "Karuna": 28.1, "Aemon": 11.8},
 }
-"""What is printed of STAM against each rival, in per cent of the rival."""
+"""The printed numbers of STAM relative to each rival, in per cent of the rival."""
 
 BAND = 10
-"""Points either way that count as the printed number."""
+"""Points around the printed number that count as equal to it."""
 EDGE = 108
-"""The axes end here, in per cent; what is beyond has its number written at the edge."""
+"""The ends of the axes, in per cent; values beyond them are written at the edge."""
 
 Series = Mapping[str, Mapping[str, Estimate | None]]
-"""By name, then by rival: STAM against the rival as a share of the rival."""
+"""By name, then by rival: the difference of STAM to the rival, as a share of the rival."""
 
 
 def percent(estimate: Estimate | None) -> float:
-    """The mean of an estimate in per cent."""
+    """Returns the mean of an estimate in per cent."""
     return math.nan if estimate is None else 100 * estimate.mean
 
 
 def differences(ax: Axes, figure: str, series: Series) -> None:
-    """One panel: STAM against each rival, as printed and as found."""
+    """Draws one panel: STAM compared with each rival, printed numbers and ours."""
     names = list(PAPER[figure])
     for row, rival in enumerate(names):
         printed = PAPER[figure][rival]

@@ -33,14 +33,14 @@ TIMES = {
 
 
 def example(policy: str) -> tuple[float, int]:
-    """The mean completion time of the flows without a deadline of Table 1, and how many deadlines are missed."""
+    """Returns the mean completion time of the flows without a deadline of Table 1, and the number of missed deadlines."""
     finish = fluid(policy, 1.0, ARRIVALS, SIZES, DEADLINES)["finish"]
     mean = sum(finish[flow] - ARRIVALS[flow] for flow in FREE) / len(FREE)
     return mean, sum(deadline is not None and end > deadline for end, deadline in zip(finish, DEADLINES, strict=True))
 
 
 def exact() -> dict[str, float]:
-    """Numbers of Table 1's schedules."""
+    """Returns the numbers of Table 1's schedules."""
     found: dict[str, float] = {}
     for policy in POLICIES:
         found[f"{policy}.mean_fct"], found[f"{policy}.missed"] = example(policy)
@@ -51,7 +51,7 @@ def exact() -> dict[str, float]:
 
 
 def table1(_results: Results) -> Figure:
-    """Fig. 2: which flow the link serves, under four policies."""
+    """Draws Fig. 2: the flow that the link serves, under four policies."""
     fig = style.figure(2, 2, width=4.6, height=2.2)
     for ax, (policy, title) in zip(style.panels(fig, 2, 2), POLICIES.items(), strict=True):
         schedules.bars(ax, fluid(policy, 1.0, ARRIVALS, SIZES, DEADLINES)["segments"], NAMES, ARRIVALS, DEADLINES)
@@ -61,13 +61,13 @@ def table1(_results: Results) -> Figure:
 
 
 def panels(results: Results, shown: Mapping[str, str]) -> Figure:
-    """A row of panels: each metric of `shown`, with its title, against the swept key, or by system."""
+    """Draws a row of panels: each metric of `shown`, with its title, over the swept key, or by system."""
     x = swept_axis(results)
     return metric_panels(results, shown, x, width=4.6, height=4.3 if x else 0.8 + 0.26 * len(results.systems))
 
 
 def against(shown: Mapping[str, Series], title: str | None = None) -> Figure:
-    """A panel for each figure of the paper in `shown`: STAM against each rival, as printed and as found."""
+    """Draws a panel for each figure of the paper in `shown`: STAM compared with each rival, printed numbers and ours."""
     fig, axes = style.grid(len(shown), 2, width=4.6, height=2.9)
     for ax, (figure, series) in zip(axes, shown.items(), strict=True):
         differences(ax, figure, series)
@@ -76,7 +76,7 @@ def against(shown: Mapping[str, Series], title: str | None = None) -> Figure:
 
 
 def printed(findings: Findings) -> Figure:
-    """The twenty printed numbers of Figs. 7, 8, 10 and 11a, and ours."""
+    """Draws the twenty printed numbers of Figs. 7, 8, 10 and 11a, and ours."""
     claims = {claim.id: claim for claim in findings.paper.claims}
     shown: dict[str, Series] = {}
     for figure, rivals in PAPER.items():
@@ -84,7 +84,7 @@ def printed(findings: Findings) -> Figure:
         for rival in rivals:
             name = f"{figure}-{rival.lower().replace('+', '-')}"
             estimate = next((one.estimate for one in findings.found[name] if one.estimate is not None), None)
-            # A reduction is a difference downwards.
+            # A reduction is a negative difference.
             if estimate is not None and claims[name].kind == "reduction":
                 estimate = Estimate(-estimate.mean, -estimate.high, -estimate.low, estimate.seeds)
             found[rival] = estimate
@@ -98,11 +98,11 @@ RULES = {
     "STAM alone, as printed": ("STAM, as printed", ", never"),
     "all systems": ("STAM, gives up", ", gives up"),
 }
-"""Who gives up flows that can no longer meet their deadline: what STAM is called then, and what is behind its rivals' names."""
+"""The systems that give up late flows: STAM's label then, and the suffix of its rivals' labels."""
 
 
 def rules(results: Results, figures: Mapping[str, str]) -> Figure:
-    """STAM against its rivals by who gives up flows; `figures` maps figures of the paper to metrics."""
+    """Draws STAM compared with its rivals, by the systems that give up flows; `figures` maps figures of the paper to metrics."""
     shown: dict[str, Series] = {}
     for figure, metric in figures.items():
         series = {}
@@ -119,17 +119,17 @@ def rules(results: Results, figures: Mapping[str, str]) -> Figure:
 
 
 def rules_incast(results: Results) -> Figure:
-    """Figs. 7 and 8 with 40 workers, by who gives up flows."""
+    """Draws Figs. 7 and 8 with 40 workers, by the systems that give up flows."""
     return rules(results, {"f7": "drop_rate_with_deadline", "f8": "mean_flow_goodput_without_deadline_bps"})
 
 
 def rules_load8(results: Results) -> Figure:
-    """Figs. 10 and 11 at load 0.8, by who gives up flows."""
+    """Draws Figs. 10 and 11 at load 0.8, by the systems that give up flows."""
     return rules(results, {"f10": "deadline_miss_rate", "f11a": "mean_fct_without_deadline_s"})
 
 
 def fig7(results: Results) -> Figure:
-    """Loss rate of flows with deadlines, and what it means for the requests."""
+    """Draws the loss rate of flows with deadlines, and its effect on the requests."""
     return panels(
         results,
         {"drop_rate_with_deadline": "flows with deadlines, data packets dropped", "deadline_miss_rate": "miss rate of answers"},
@@ -137,22 +137,22 @@ def fig7(results: Results) -> Figure:
 
 
 def fig8(results: Results) -> Figure:
-    """Throughput of flows without deadlines."""
+    """Draws the throughput of flows without deadlines."""
     return panels(results, {"mean_flow_goodput_without_deadline_bps": "flows without deadlines, mean of size / FCT"})
 
 
 def fig10(results: Results) -> Figure:
-    """Miss rate against load."""
+    """Draws the miss rate over load."""
     return panels(results, {"deadline_miss_rate": "flows with deadlines, miss rate"})
 
 
 def fig11(results: Results) -> Figure:
-    """Completion times against load."""
+    """Draws completion times over load."""
     return panels(results, TIMES)
 
 
 def load8(results: Results) -> Figure:
-    """Figs. 10 and 11 at load 0.8."""
+    """Draws Figs. 10 and 11 at load 0.8."""
     return panels(results, {"deadline_miss_rate": "flows with deadlines, miss rate", **TIMES})
 
 
@@ -160,7 +160,7 @@ options = load8
 
 
 def windows(results: Results) -> Figure:
-    """Losses and throughput of incast against the initial window."""
+    """Draws losses and throughput of incast over the initial window."""
     return panels(
         results,
         {

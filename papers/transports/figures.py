@@ -1,4 +1,4 @@
-"""One figure and one table of all transports, and what lies behind: by size, by load, incast, sensitivities."""
+"""Figures and a table of all transports: overview, by size, by load, incast, sensitivities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REACTIVE, NETWORK, RECEIVER = "windows that react", "switches schedule", "receivers schedule"
 FAMILIES = {REACTIVE: 0, NETWORK: 2, RECEIVER: 1}
-"""Who decides what is sent, with the number of a look."""
+"""The part that decides which packets are sent, with a style number."""
 FAMILY = {
     **dict.fromkeys(("NewReno", "TCP with ECN", "DCTCP", "L2DCT", "PIAS", "BOTCP", "MPTCP"), REACTIVE),
     **dict.fromkeys(("pFabric", "MERP", "PDQ"), NETWORK),
@@ -32,7 +32,7 @@ FAMILY = {
 
 
 def family(system: str) -> str:
-    """Who decides in a system, or in a variant of it: `Homa, 3 BDP`."""
+    """Returns the part that decides in a system, or in a variant of it: `Homa, 3 BDP`."""
     return FAMILY[system.partition(",")[0]]
 
 
@@ -72,12 +72,12 @@ def longest_queue(results: Data, run: Run) -> float:
 
 
 def again(results: Data, run: Run) -> float:
-    """The share of data packets that carry bytes sent before."""
+    """Returns the share of data packets that are retransmissions."""
     return share(*totals(flows(results, run, "retx_packets", "tx_packets")))
 
 
 def unused(results: Data, run: Run) -> float:
-    """The share of credits or tokens that send nothing; NaN of transports that have none."""
+    """Returns the share of credits or tokens that send nothing; NaN for transports that have none."""
     kind = transport(results, run)
     if kind in ("expresspass", "aeolus", "ssp"):
         return wasted_credits(results, run)
@@ -89,7 +89,7 @@ def unused(results: Data, run: Run) -> float:
 
 
 def trimmed(results: Data, run: Run) -> float:
-    """The share of data packets that lose their payload at a port; NaN of transports without trimming."""
+    """Returns the share of data packets that lose their payload at a port; NaN for transports without trimming."""
     if transport(results, run) != "ndp":
         return np.nan
     return share(*totals(flows(results, run, "ndp.trims", "tx_packets")))
@@ -121,7 +121,7 @@ MORE: list[Shown] = [
     ("credits, tokens unused (○), packets trimmed (△)", unused, "%"),
 ]
 SHOWN_LOADS = (0.3, 0.6, 0.8)
-"""The loads of the dots, of those that were run."""
+"""Returns the loads of the dots that were run."""
 
 
 def overview(results: Results) -> Figure:
@@ -168,19 +168,19 @@ def dots(results: Results, shown: Sequence[Shown], size: int) -> Figure:
 
 
 def at_loads(found: Points, what: str | Measure, loads: Sequence[float]) -> dict[str, list[float]]:
-    """Means over seeds of each system at some loads."""
+    """Returns the means over seeds of each system at some loads."""
     return {system: [average(found.sample(system, what, load=load)) for load in loads] for system in found.systems}
 
 
 def shade(i: int, count: int) -> float:
-    """Darker from one of `count` dots to the next."""
+    """Returns the opacity of dot `i` of `count`; it grows from dot to dot."""
     return 0.25 + 0.75 * (i + 1) / count
 
 
 def rows_panel(
     ax: Axes, systems: Sequence[str], series: Mapping[str, Sequence[float]], unit: str, log: bool, marker: str = "o"
 ) -> None:
-    """Systems one below the other, with the numbers of each as dots that get darker."""
+    """Draws systems one below another, with the numbers of each as dots that get darker."""
     known = [value for values in series.values() for value in values if not np.isnan(value)]
     factor, name = words.scale(unit, known)
     for i, system in enumerate(systems):
@@ -242,7 +242,7 @@ NAMES = (0.0, 0.1, 0.18, 0.34)
 
 
 def table(results: Results) -> Figure:
-    """What each transport knows, which ports and routes it runs on, and its numbers at load 0.6 and in the largest incasts."""
+    """Draws the information, ports and routes of each transport, and its numbers at load 0.6 and in the largest incasts."""
     found, bursts = Points(results), incasts(results)
     largest: dict[str, Mapping[str, Sequence[float]]] = {}
     heads = ["", "knows", "ports, agent, policy, routes", *(title for title, _, _ in COLUMNS)]
@@ -275,28 +275,28 @@ def table(results: Results) -> Figure:
 
 
 def cell(value: float) -> str:
-    """A number in the table; a dash for none."""
+    """Formats a number of the table; a dash for none."""
     return "–" if np.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def side(place: float) -> str:
-    """Words begin, and numbers end, where the column is."""
+    """Aligns words left and numbers right in their column."""
     return "left" if place < NAMES[3] else "right"
 
 
 @cache
 def knowledge() -> Mapping[str, str]:
-    """What each transport knows of a flow before its bytes are sent."""
+    """Returns the information that each transport has of a flow before its bytes are sent."""
     return {entry["name"]: ", ".join(entry["knows"]) or "nothing" for entry in _core.entries("transport")}
 
 
 def known_of(results: Results, system: str) -> str:
-    """What the transport of a system knows."""
+    """Returns the information that the transport of a system has."""
     return knowledge()[transport(results, next(run for run in results.runs if run.system == system))]
 
 
 def ports_of(results: Results, system: str) -> str:
-    """The ports of a system, and the agent, the policy and the routes that are its own."""
+    """Returns the ports of a system, and its agent, policy and routes."""
     config = next(one for one in results.config["system"] if one["label"] == system)
     qdisc = config["qdisc"]
     classes = f", {qdisc['classes']} classes" if "classes" in qdisc else ""
@@ -312,7 +312,7 @@ def ports_of(results: Results, system: str) -> str:
 def multiples(
     found: Points, curves: Callable[[str], Sequence[tuple[Array, Array]]], labels: Sequence[str], x: str, y: str
 ) -> Figure:
-    """A panel per system on equal logarithmic scales of `y`, with its curves in colour and those of the others in grey."""
+    """Draws a panel per system on equal logarithmic scales of `y`, with its curves in colour and all others in grey."""
     names = [system for system in found.systems if system in FAMILY]
     columns = 4
     rows = -(-len(names) // columns)
@@ -392,7 +392,7 @@ def by_load(results: Results) -> Figure:
 
 
 def incast(results: Results) -> Figure:
-    """Completion of an incast by the number of senders, over what the receiver's link alone would take."""
+    """Draws the completion of an incast by the number of senders, divided by the time that the receiver's link alone would need."""
     found = Points(results)
     senders = found.numbers("senders")
     times = [stretch(found, size) for size in sizes_of(found)]
@@ -425,7 +425,7 @@ def varied(label: str) -> tuple[str, str, str]:
 
 
 def sensitivity(results: Results) -> Figure:
-    """What half and double of a parameter do, over the default, seed by seed."""
+    """Draws the effect of half and double of a parameter relative to the default, seed by seed."""
     found = Points(results)
     rows = list(dict.fromkeys(varied(label)[:2] for label in found.systems if "," in label))
     rows.sort(key=lambda row: found.systems.index(row[0]))
