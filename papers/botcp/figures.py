@@ -363,7 +363,7 @@ def last_finish_ms(results: Results, run: Run) -> float:
 
 
 def long_share(results: Results, run: Run, start: float, end: float) -> float:
-    """Returns the share of the link that the long flows use between two times in ms: goodput over the payload rate of full packets."""
+    """Returns the share of the link that the long flows use between two times in ms: goodput over the rate of full packets."""
     found = traces.sampled(results, run, "flow.rate_bps")
     assert found is not None
     short = short_flows(results, run)
