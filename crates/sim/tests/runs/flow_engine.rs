@@ -250,7 +250,7 @@ fn totals_are_those_of_packets() {
     assert!(mean.abs() < 0.05 && worst < 0.15, "mean {mean}, worst {worst}");
 }
 
-/// Large networks, to be timed from outside: `cargo test -p flowloom-sim --test flow_engine -- --ignored --nocapture large`.
+/// Large networks, to be timed from outside: `cargo test -p flowloom-sim --test runs -- --ignored --nocapture large`.
 #[test]
 #[ignore = "takes minutes: `make slow` runs it"]
 fn large_networks_are_within_reach() {
