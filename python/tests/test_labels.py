@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-import fake
 import flowloom
 import pytest
 from flowloom.api.results import Results
@@ -195,11 +194,16 @@ def test_both_parts_of_the_program_escape_alike() -> None:
         assert not hidden(str(raised.value))
 
 
+def incast() -> Scenario:
+    workload = {"w": {"kind": "incast", "senders": 3, "size": "10KB"}}
+    return Scenario.from_dict({"topology": "star", "workload": workload, "system": [{"transport": "newreno"}]})
+
+
 @pytest.mark.parametrize(
     "name", ["a#b/r", "a?b=c/r", "%41/r", "a b/r", "javascript:alert(1)/r", "http:/r", 'q"<&/r', "ü\u202e/r", "..r"]
 )
 def test_links_of_the_report_lead_to_its_files(tmp_path: Path, name: str) -> None:
-    results = Results(fake.Results(str(fake.write(tmp_path / name, ("TCP",), (0.5,), (1,), key=None))))
+    results = incast().run(out=tmp_path / name)
     for folder in (tmp_path, tmp_path / name, tmp_path / "pages"):
         (links, _) = report.data(results, folder)
         found = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', links)]
@@ -213,8 +217,7 @@ def test_links_of_the_report_lead_to_its_files(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize("name", ["alpha:0.9", "s3:web", "http:", "file:r"])
 def test_a_relative_folder_is_a_path_and_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    workload = {"w": {"kind": "incast", "senders": 3, "size": "10KB"}}
-    Scenario.from_dict({"topology": "star", "workload": workload, "system": [{"transport": "newreno"}]}).run(out=name)
+    incast().run(out=name)
     results = flowloom.open(name)
     assert str(results.path) == name and results.flows(["fct_ps"]).num_rows == 3
     assert results.sampled_metrics(results.runs[0]) == []
