@@ -1,4 +1,4 @@
-"""Papers: their folders, and a reproduction on made-up results."""
+"""Papers: their folders, and reproductions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import fake
 import pytest
 from flowloom import _core
+from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario
 from flowloom.base import meter
@@ -26,13 +26,6 @@ from flowloom.papers.shelf import Paper, Stale
 from matplotlib.colors import to_rgba
 
 PAGES = Path(__file__).parents[2] / "docs/papers"
-
-
-@pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes numbers up instead of simulating."""
-    monkeypatch.setattr(_core, "Scenario", fake.Scenario, raising=False)
-    monkeypatch.setattr(_core, "Results", fake.Results, raising=False)
 
 
 def systems(file: Path) -> list[str]:
@@ -125,7 +118,7 @@ def test_table_1_of_the_compiled_part() -> None:
         assert found[claim.metric] == pytest.approx(claim.bounds[0], abs=1e-12), claim.id
 
 
-def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None:
+def test_a_reproduction_writes_everything(tmp_path: Path) -> None:
     done = reproduction.reproduce("merp", None, "smoke", out=tmp_path, meter=None)
     folder = tmp_path / "merp-smoke"
     assert done.folder == folder
@@ -141,7 +134,7 @@ def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None
     assert "http" not in "".join(part.split('"')[0] for key in ('src="', 'href="') for part in html.split(key)[1:])
 
 
-def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
+def test_one_figure_can_be_run_alone(tmp_path: Path) -> None:
     done = reproduction.reproduce("merp", "fig9", "smoke", out=tmp_path, meter=None)
     assert sorted(done.results) == ["fig9"]
     assert not (tmp_path / "merp-smoke" / "fig5").exists()
@@ -151,7 +144,7 @@ def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
     assert sorted(again.results) == ["fig6", "fig9"], "what was run before is judged too"
 
 
-def test_fig11_uses_the_runs_of_fig10(made_up: None, tmp_path: Path) -> None:
+def test_fig11_uses_the_runs_of_fig10(tmp_path: Path) -> None:
     done = reproduction.reproduce("merp", "fig11", "smoke", out=tmp_path, meter=None)
     assert sorted(done.results) == ["fig10", "fig11"] and done.results["fig10"] is done.results["fig11"]
 
@@ -318,6 +311,15 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_strict_fails_on_a_claim_that_is_not_met(tiny: Path, tmp_path: Path) -> None:
+    asked = ["papers", "tiny", "a", "--out", str(tmp_path / "r")]
+    assert main([*asked, "--strict"]) == 0
+    listed = tiny / "claims.toml"
+    listed.write_text(listed.read_text().replace("at_least = -9", "at_least = 0.9"))
+    assert main([*asked, "--strict"]) == 1
+    assert main(asked) == 0
+
+
 def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(tiny: Path, tmp_path: Path) -> None:
     reproduction.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
     fresh = shelf.load("tiny")
@@ -454,7 +456,7 @@ def test_a_note_needs_a_day_and_a_reason(table: dict[str, object]) -> None:
     assert Stale.read({"since": date(2026, 11, 24), "why": "x"}).since == date(2026, 11, 24)
 
 
-def test_new_results_are_not_stale(made_up: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_results_are_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = replace(shelf.load("merp"), stale=Stale(date(2026, 11, 24), "x"))
     monkeypatch.setattr(reproduction, "load", lambda name: stale)
     done = reproduction.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
