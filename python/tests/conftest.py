@@ -1,17 +1,20 @@
-"""What tests share: made-up results, for what only reads results."""
+"""What tests share: results of small runs, which they only read."""
 
 from __future__ import annotations
 
 import signal
-import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import fake
+import small
 from flowloom.api.results import Results
+
+SIX = ("MERP", "pFabric", "TCP, RTO 200 ms", "a transport with a long name", "DCTCP", "TCP_SACK 100%")
+EVERYTHING: dict[str, Any] = {
+    "web": {"deadline": {"kind": "uniform", "min": "200us", "max": "1ms", "share": 0.5}},
+    "workload": {"burst": {"kind": "incast", "senders": 3, "size": "20KB", "repeat": 3}},
+}
+"""Deadlines and groups, so that every kind of figure can be drawn."""
 
 
 def pytest_configure() -> None:
@@ -21,19 +24,29 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Made-up results: three systems, four loads, three seeds, no traces."""
-    return Results(fake.Results(str(fake.write(tmp_path_factory.mktemp("sweep")))))
+    """Three systems, four loads, three seeds, no traces."""
+    return small.run(tmp_path_factory.mktemp("sweep"), ("MERP", "pFabric", "TCP"), (0.2, 0.4, 0.6, 0.8), (1, 2, 3), 400)
 
 
 @pytest.fixture(scope="session")
 def with_ideals(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Made-up results of two systems and two ideal references."""
-    folder = fake.write(tmp_path_factory.mktemp("ideals"), ("MERP", "TCP"), (0.4, 0.8), ideals=tuple(fake.IDEALS))
-    return Results(fake.Results(str(folder)))
+    """Two systems and two ideal references at two loads."""
+    return small.run(tmp_path_factory.mktemp("ideals"), ("MERP", "TCP"), (0.4, 0.8), (1, 2), 100, ideal=["srpt", "ps"])
 
 
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Made-up results of one load with time series and packets."""
-    folder = fake.write(tmp_path_factory.mktemp("traced"), ("MERP", "pFabric"), (0.5,), (1,), traces=True, key=None)
-    return Results(fake.Results(str(folder)))
+    """Two systems at one load, with time series and packets."""
+    return small.run(tmp_path_factory.mktemp("traced"), ("MERP", "TCP"), sample=small.TRACES)
+
+
+@pytest.fixture(scope="session")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Six systems at four loads, with deadlines and groups."""
+    return small.run(tmp_path_factory.mktemp("six"), SIX, (0.2, 0.4, 0.6, 0.8), (1, 2, 3), 100, **EVERYTHING)
+
+
+@pytest.fixture(scope="session")
+def six_traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Six systems at one load, with time series and packets."""
+    return small.run(tmp_path_factory.mktemp("traced6"), SIX, seeds=(1, 2), flows=20, sample=small.TRACES)

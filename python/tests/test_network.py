@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import small
 from flowloom.api.results import Results
 from flowloom.figures import network, plots
 from flowloom.figures.network import Link
@@ -73,13 +73,13 @@ def test_large_networks_are_drawn_without_their_hosts() -> None:
 
 
 def test_dead_links_are_those_that_were_down(tmp_path: Path) -> None:
-    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1, 2), key=None, down=[1, 3, 4])
-    results = Results(fake.Results(str(folder)))
+    events = [{"at": "1ms", "until": "2ms", "link": link} for link in (["h1", "tor0"], ["tor0", "root"])]
+    results = small.run(tmp_path, ("TCP",), seeds=(1, 2), event=events)
     dead = {frozenset(("h1", "tor0")), frozenset(("tor0", "root"))}
     assert network.dead_cables(results, results.runs) == dead
     ax = plots.draw(results, "topology").axes[0]
     assert len([line for line in ax.lines if line.get_marker() == "X"]) == 2
-    ax = plots.draw(results, "topology", dead=[("h2", "tor0")]).axes[0]
+    ax = plots.draw(results, "topology", dead=[("h2", "tor1")]).axes[0]
     assert len([line for line in ax.lines if line.get_marker() == "X"]) == 1
 
 
@@ -87,13 +87,19 @@ def test_the_heat_map_holds_the_samples_up_to_the_quiet_end(traced: Results) -> 
     ax = plots.draw(traced, "heatmap").axes[0]
     (mesh,) = [found for found in ax.collections if isinstance(found, QuadMesh)]
     grid = np.asarray(mesh.get_array())
-    names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
+    up = ["h0->tor0", "h1->tor0", "h2->tor1", "h3->tor1", "tor0->root", "tor1->root"]
+    names = [*up, *("->".join(reversed(name.split("->"))) for name in (*up[4:], *up[:4]))]
     assert [text.get_text() for text in ax.get_yticklabels()] == names
-    # 50 samples of traffic; of the quiet half with its one packet nothing is left.
-    assert grid == pytest.approx(np.outer([0.1, 0.2, 0.3, 0.4, 0.5], np.ones(50)))
+    ports = traced.ports(["port_id", "name"], {"system": "MERP"}).to_pylist()
+    port = {row["name"]: row["port_id"] for row in ports}
+    rows = [row for row in traced.samples(None, {"system": "MERP"}).to_pylist() if row["metric"] == "port.utilisation"]
+    used = np.array([[row["value"] for row in rows if row["entity"] == port[name]] for name in names])
+    shown = grid.shape[1]
+    assert grid == pytest.approx(used[:, :shown])
+    assert used[:, : shown - 1].sum() < 0.98 * used.sum() <= grid.sum() < used.sum(), "two hundredths are cut off, and no more"
     assert mesh.get_clim() == (0, 1)
     times = np.asarray(mesh.get_coordinates())[0, :, 0]
-    assert (times[0], times[-1]) == pytest.approx((-0.05, 49 * 0.05)), "a sample tells of the interval before it"
+    assert times == pytest.approx(0.1 * np.arange(shown + 1)), "a sample is about the interval before it"
 
 
 def test_many_samples_are_averaged() -> None:
@@ -119,10 +125,11 @@ def test_a_long_wait_is_one_empty_interval() -> None:
 
 def test_links_that_were_not_sampled_are_not_drawn_as_idle(traced: Results) -> None:
     run = traced.runs[0]
+    (port,) = (row["port_id"] for row in traced.ports(at={"point": run.point}).to_pylist() if row["name"] == "tor0->root")
 
     class One(Results):
         def sampled(self, run: Run, metric: str) -> pa.Table:
-            return super().sampled(run, metric).filter(pc.field("entity") == 3)
+            return super().sampled(run, metric).filter(pc.field("entity") == port)
 
     ax = plots.draw(One(traced._core), "heatmap", at={"system": run.system}).axes[0]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["tor0->root"]

@@ -11,14 +11,12 @@ import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import fake
 import matplotlib as mpl
 import numpy as np
 import pytest
-from flowloom import __main__ as command
-from flowloom import _core
+import small
+from flowloom.__main__ import chosen_systems, main
 from flowloom.api.results import Results
 from flowloom.base import words
 from flowloom.figures import appearance, fitting, fonts, plots, style
@@ -28,20 +26,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-SIX = ("MERP", "pFabric", "TCP, RTO 200 ms", "a transport with a long name", "dctcp", "TCP_SACK 100%")
 WIDTH = "3.33in"
-
-
-@pytest.fixture(scope="session")
-def six(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Made-up results of six systems at four loads."""
-    return Results(fake.Results(str(fake.write(tmp_path_factory.mktemp("six"), SIX))))
-
-
-@pytest.fixture(scope="session")
-def six_traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Made-up results of six systems at one load, with time series and packets."""
-    return Results(fake.Results(str(fake.write(tmp_path_factory.mktemp("traced6"), SIX, (0.5,), (1, 2), traces=True, key=None))))
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +193,7 @@ def test_usetex_says_what_it_lacks(results: Results, monkeypatch: pytest.MonkeyP
 @pytest.mark.skipif(not all(map(fonts.found, fonts.NEEDED)), reason="LaTeX is not installed")
 def test_latex_sets_labels_as_they_are(tmp_path: Path) -> None:
     labels = ("A_b^c 100% & #1", "{x} ~ $y$ \\z", "µ → 东")
-    found = Results(fake.Results(str(fake.write(tmp_path / "r", labels, (0.2, 0.8), (1, 2)))))
+    found = small.run(tmp_path, labels, (0.2, 0.8), (1, 2))
     fig = plots.draw(found, "slowdown", statistic="p99", style="paper", font="usetex")
     files = style.save(fig, tmp_path / "a", ["pdf", "png", "svg"])
     assert b"/Type3" not in files[0].read_bytes() and b"/Type1" in files[0].read_bytes()
@@ -275,12 +260,12 @@ def test_statistics_are_chosen(results: Results) -> None:
 
 
 @pytest.mark.parametrize("name", ["metrics", "slowdown", "fct_cdf", "utilisation", "group_cdf", "topology"])
-def test_systems_are_chosen_and_ordered(results: Results, name: str) -> None:
-    fig = results.plot(name, systems=["TCP", "MERP"])
+def test_systems_are_chosen_and_ordered(six: Results, name: str) -> None:
+    fig = six.plot(name, systems=["DCTCP", "MERP"])
     titles = [ax.get_title().split(",")[0] for ax in fig.axes if "," in ax.get_title()]
     texts = [text.get_text() for legend in fig.legends for text in legend.get_texts() if not text.get_text().startswith("hollow")]
-    assert (texts or titles) == ["TCP", "MERP"]
-    assert {row["system"] for row in rows_of(fig)} == {"TCP", "MERP"}
+    assert (texts or titles) == ["DCTCP", "MERP"]
+    assert {row["system"] for row in rows_of(fig)} == {"DCTCP", "MERP"}
 
 
 def test_an_unknown_system_is_named(results: Results) -> None:
@@ -327,7 +312,7 @@ def test_the_table_of_a_figure_is_what_it_draws(results: Results, tmp_path: Path
     fig = results.plot("fct_cdf", at={"load": 0.8})
     lines = list(fig.axes[0].get_lines())
     points = np.concatenate([np.column_stack(line.get_data()) for line in lines])
-    assert [(float(row["FCT_ms"]), float(row["share_of_flows_at_or_below"])) for row in rows_of(fig)] == [
+    assert [(float(row["FCT_us"]), float(row["share_of_flows_at_or_below"])) for row in rows_of(fig)] == [
         pytest.approx(xy) for xy in points
     ]
     files = flowloom_plot(results, "metrics", tmp_path / "m.csv")
@@ -346,7 +331,7 @@ def test_every_kind_has_a_table(name: str, six: Results, six_traced: Results) ->
     fig = plots.draw(six_traced if KINDS[name].meta.needs in ("samples", "packets") else six, name)
     rows = rows_of(fig)
     assert len(rows) >= 4 and all(re.fullmatch(r"\w+", column) for column in rows[0])
-    assert {"MERP", "pFabric"} <= {row["system"] for row in rows}
+    assert {"DCTCP" if name == "cwnd" else "MERP", "pFabric"} <= {row["system"] for row in rows}
     assert not any(row[column] == "nan" for row in rows for column in row)
 
 
@@ -361,16 +346,10 @@ def test_a_figure_says_what_its_intervals_are(results: Results, traced: Results,
 
 
 def cut(folder: Path) -> Results:
-    """Results whose run was stopped: one system has one seed."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    where = fake.write(folder / "r", ("MERP", "TCP"), (0.5,), (1, 2, 3), key=None)
-    for name in ("points", "summary"):
-        table = pq.read_table(where / f"{name}.parquet")
-        kept = [row for row in table.to_pylist() if row["system"] == "MERP" or row["seed"] == 1]
-        pq.write_table(pa.Table.from_pylist(kept, table.schema), where / f"{name}.parquet")
-    return Results(fake.Results(str(where)))
+    """Results of a part of a run: one system has one seed."""
+    at = ("MERP", "TCP"), 0.5, (1, 2, 3)
+    points = [point["point"] for point in small.scenario(*at).points if point["system"] == "MERP" or point["seed"] == 1]
+    return small.run(folder, *at, points=points)
 
 
 def test_a_summary_says_how_many_seeds_there_are(results: Results, traced: Results, tmp_path: Path) -> None:
@@ -436,19 +415,10 @@ def test_names_of_columns_are_words() -> None:
 # The command line
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, results: Results) -> dict[str, Any]:
-    """The options that the compiled part hands over; it reads made-up results."""
-    options: dict[str, Any] = {"dirs": [str(results.path)]}
-    monkeypatch.setattr(_core, "main", lambda argv: options, raising=False)
-    monkeypatch.setattr(_core, "Results", fake.Results, raising=False)
-    return options
-
-
-def test_plot_draws_a_figure_for_a_paper(asked: dict[str, Any], tmp_path: Path) -> None:
-    asked.update(command="plot", kind=[], metrics=["p99_slowdown", "drops"], systems=["TCP,MERP"], style="paper", width="3.5in",
-        height="2in", font="STIXGeneral", format=["pdf", "csv"], out=str(tmp_path))  # fmt: skip
-    assert command.main([]) == 0
+def test_plot_draws_a_figure_for_a_paper(results: Results, tmp_path: Path) -> None:
+    options = {"metrics": "p99_slowdown,drops", "systems": "TCP,MERP", "style": "paper", "width": "3.5in", "height": "2in",
+        "font": "STIXGeneral", "format": "pdf,csv", "out": str(tmp_path)}  # fmt: skip
+    assert main(["plot", str(results.path), *(f"--{name}={value}" for name, value in options.items())]) == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["metrics.csv", "metrics.pdf"]
     assert page((tmp_path / "metrics.pdf").read_bytes()) == pytest.approx((252, 144))
     rows = list(csv.DictReader((tmp_path / "metrics.csv").open(encoding="utf-8")))
@@ -459,42 +429,39 @@ def test_plot_draws_a_figure_for_a_paper(asked: dict[str, Any], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"kind": ["fct_cdf"], "statistic": ["p99"]}, "`fct_cdf` take no `statistic`"),
-        ({"kind": ["metrics", "fct_cdf"], "metrics": ["drops"]}, "`fct_cdf` take no `metrics`"),
-        ({"metrics": ["drops"], "statistic": ["p99"]}, "no kind of figure takes `metrics` and `statistic` together"),
-        ({"kind": ["metrics"], "metrics": ["drop"]}, "did you mean `drops`?"),
-        ({"kind": ["metrics"], "width": "3"}, "`3` is not a width of a figure"),
-        ({"kind": ["metrics"], "font": "Tmes"}, "no font is called `Tmes`"),
-        ({"kind": ["metrics"], "systems": ["pFabrik"]}, "no system is called `pFabrik`; did you mean `pFabric`?"),
+        ("--kind fct_cdf --statistic p99", "`fct_cdf` take no `statistic`"),
+        ("--kind metrics,fct_cdf --metrics drops", "`fct_cdf` take no `metrics`"),
+        ("--metrics drops --statistic p99", "no kind of figure takes `metrics` and `statistic` together"),
+        ("--kind metrics --metrics drop", "did you mean `drops`?"),
+        ("--kind metrics --width 3", "`3` is not a width of a figure"),
+        ("--kind metrics --font Tmes", "no font is called `Tmes`"),
+        ("--kind metrics --systems pFabrik", "no system is called `pFabrik`; did you mean `pFabric`?"),
     ],
 )
 def test_a_wrong_option_writes_nothing(
-    asked: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any], error: str
+    results: Results, tmp_path: Path, capfd: pytest.CaptureFixture[str], options: str, error: str
 ) -> None:
-    asked.update(command="plot", out=str(tmp_path / "out"), **options)
-    assert command.main([]) == 2
-    assert error in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert main(["plot", str(results.path), "--out", str(tmp_path / "out"), *options.split()]) == 2
+    assert error in capfd.readouterr().err and not (tmp_path / "out").exists()
 
 
 def test_systems_with_commas_are_named_whole(six: Results) -> None:
-    assert command.chosen_systems({"systems": ["TCP, RTO 200 ms", "pFabric,MERP"]}, six) == ["TCP, RTO 200 ms", "pFabric", "MERP"]
+    assert chosen_systems({"systems": ["TCP, RTO 200 ms", "pFabric,MERP"]}, six) == ["TCP, RTO 200 ms", "pFabric", "MERP"]
 
 
 @pytest.mark.parametrize(
     ("form", "first"), [("text", "system"), ("latex", "% mean"), ("csv", "system,load,drops"), ("markdown", "| system")]
 )
 def test_table_prints_and_writes(
-    asked: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, first: str
+    results: Results, tmp_path: Path, capfd: pytest.CaptureFixture[str], form: str, first: str
 ) -> None:
-    asked.update(command="table", format=form, metrics=["drops"])
-    assert command.main([]) == 0
-    printed = capsys.readouterr().out
+    asked = ["table", str(results.path), "--format", form, "--metrics", "drops"]
+    assert main(asked) == 0
+    printed = capfd.readouterr().out
     assert printed.startswith(first)
-    asked.update(out=str(tmp_path / "t"))
-    assert command.main([]) == 0
+    assert main([*asked, "--out", str(tmp_path / "t")]) == 0
     assert (tmp_path / "t").read_text(encoding="utf-8") == printed
-    asked.update(out=str(tmp_path))
-    assert command.main([]) == 5, "a folder"
+    assert main([*asked, "--out", str(tmp_path)]) == 5, "a folder"
 
 
 def test_drawing_is_undone_after_a_file_was_written(results: Results, tmp_path: Path) -> None:

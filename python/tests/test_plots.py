@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
-import fake
 import numpy as np
 import pytest
+import small
 from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import distributions, drawing, panels, plots, sizes, style, traces
 from flowloom.figures.kinds import KINDS
 from flowloom.figures.traces import Bar
 from matplotlib.figure import Figure
+from small import LOAD
 
 UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")
 PURE = ("rate", "expansion ratio", "slowdown", "share of flows", "drops", "load", "link")
@@ -33,48 +36,70 @@ def test_axes_carry_units_and_curves_a_legend(results: Results, name: str) -> No
     assert {text.split(",")[0] for text in legend_texts(fig) if not text.startswith("hollow")} == {"MERP", "pFabric", "TCP"}
 
 
-@pytest.mark.parametrize(("name", "label"), [(name, "time (ms)") for name in ("gantt", "queue", "rate", "throughput", "heatmap")])
-def test_time_series_have_a_panel_per_system(traced: Results, name: str, label: str) -> None:
-    fig = plots.draw(traced, name)
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Long flows of two systems that share a link, in a measurement window, with time series and packets."""
+    window: dict[str, Any] = {"measure": {"from": "2ms", "until": "20ms"}, "end": "20ms"}
+    long = {"web": {"kind": "long", "pairs": "permutation"}}
+    return small.run(tmp_path_factory.mktemp("crowded"), ("MERP", "TCP"), seeds=(4,), workload=long, sample=small.TRACES, **window)
+
+
+@pytest.mark.parametrize("name", ["gantt", "queue", "rate", "throughput", "heatmap"])
+def test_time_series_have_a_panel_per_system(crowded: Results, name: str) -> None:
+    fig = plots.draw(crowded, name)
     panels = [ax for ax in fig.axes if ax.get_title()]
-    assert [ax.get_title() for ax in panels] == ["MERP", "pFabric"]
-    assert {ax.get_xlabel() for ax in panels} == {label}
+    assert [ax.get_title() for ax in panels] == ["MERP", "TCP"]
+    assert {ax.get_xlabel() for ax in panels} == {"time (ms)"}
     assert legend_texts(fig) or fig.axes[-1].get_ylabel() == "busy (% of the interval)"
 
 
-def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: Results) -> None:
+def test_every_kind_is_drawn_by_one_of_these_results(six: Results, traced: Results) -> None:
     for name in KINDS:
-        source = traced if KINDS[name].meta.needs in ("samples", "packets") else results
+        source = traced if KINDS[name].meta.needs in ("samples", "packets") else six
         assert plots.draw(source, name).axes, name
 
 
-def test_goodput_has_a_curve_per_system_and_what_a_network_that_blocks_nothing_gives(results: Results, traced: Results) -> None:
-    (ax,) = plots.draw(traced, "goodput").axes
+def test_goodput_has_a_curve_per_system_and_what_a_network_that_blocks_nothing_gives(results: Results, crowded: Results) -> None:
+    (ax,) = plots.draw(crowded, "goodput").axes
     found = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.get_lines()}
-    assert list(found) == ["MERP", "pFabric", "only the links of hosts limit flows"]
-    # The two flows take turns.
-    assert found["MERP"] == pytest.approx(np.ones(100)) and found["only the links of hosts limit flows"] == pytest.approx(2.5)
+    assert list(found) == ["MERP", "TCP", "only the links of hosts limit flows"]
+    for run in crowded.runs:
+        rates: dict[int, float] = {}
+        for row in crowded.samples(None, {"point": run.point}).to_pylist():
+            if row["metric"] == "flow.rate_bps":
+                rates[row["time_ps"]] = rates.get(row["time_ps"], 0.0) + row["value"] / 1e9
+        assert found[run.system] == pytest.approx(np.array([rates[time] for time in sorted(rates)]))
+    # Each of four hosts sends to another one: of each frame of 1500 bytes on the wire, 1460 are payload.
+    assert found["only the links of hosts limit flows"] == pytest.approx(4 * 1460 / 1500)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (ms)", "goodput (Gbit/s)")
     with pytest.raises(drawing.NoDataError, match="flows = true"):
         plots.draw(results, "goodput")
 
 
-def test_groups_that_do_not_finish_are_above_all_times(results: Results) -> None:
-    ax = plots.draw(results, "group_cdf", at={"load": 0.8}).axes[0]
-    merp, pfabric, _ = ax.get_lines()
-    # Three seeds with three groups that finish and one that does not.
-    assert np.asarray(merp.get_xdata(), dtype=float) == pytest.approx([1] * 3 + [2] * 3 + [3] * 3)
-    assert np.asarray(pfabric.get_xdata(), dtype=float)[-1] == pytest.approx(6)
-    assert np.asarray(merp.get_ydata(), dtype=float)[-1] == pytest.approx(0.75)
-    assert ax.get_xlabel() == "group completion time (s)"
+def test_groups_that_do_not_finish_are_above_all_times(tmp_path: Path) -> None:
+    burst = {"kind": "incast", "senders": 3, "size": "300KB", "repeat": 4}
+    results = small.run(tmp_path, ("MERP", "TCP"), seeds=(1, 2), workload={"burst": burst}, end="31ms")
+    ax = plots.draw(results, "group_cdf").axes[0]
+    for line, system in zip(ax.get_lines(), ("MERP", "TCP"), strict=True):
+        rows = [row for row in results.flows(at={"system": system}).to_pylist() if row["group_id"] is not None]
+        groups = [[row for row in rows if (row["seed"], row["group_id"]) == place] for place in itertools.product((1, 2), range(4))]
+        ended = [group for group in groups if all(row["finish_ps"] for row in group)]
+        times = [max(row["finish_ps"] for row in group) - min(row["start_ps"] for row in group) for group in ended]
+        assert 0 < len(times) < 8
+        assert np.asarray(line.get_xdata(), dtype=float) == pytest.approx(np.sort(times) / 1e9)
+        assert np.asarray(line.get_ydata(), dtype=float)[-1] == pytest.approx(len(times) / 8)
+    assert ax.get_xlabel() == "group completion time (ms)"
 
 
-def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Results, traced: Results) -> None:
-    above, _, below, _ = plots.draw(traced, "cwnd", flow=1).axes
+def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Results, crowded: Results) -> None:
+    samples = [row for row in crowded.samples(None, {"system": "TCP"}).to_pylist() if row["metric"] == "flow.cwnd_bytes"]
+    flow = max(samples, key=lambda row: row["value"])["entity"]
+    above, below = plots.draw(crowded, "cwnd", flow=flow).axes
     assert [str(line.get_label()) for line in above.get_lines()] == ["cwnd", "ssthresh"]
-    assert np.nanmax(np.asarray(above.get_lines()[0].get_ydata(), dtype=float)) == 29  # kB
+    shown = np.asarray(above.get_lines()[0].get_ydata(), dtype=float)
+    assert shown[np.isfinite(shown)] == pytest.approx([row["value"] / 1e3 for row in samples if row["entity"] == flow])
     assert [str(line.get_label()) for line in below.get_lines()] == ["smoothed round trip"]
-    assert below.get_xlabel() == "time (ms), flow 1" and above.get_xlim() == below.get_xlim()
+    assert below.get_xlabel() == f"time (ms), flow {flow}" and above.get_xlim() == below.get_xlim()
     with pytest.raises(drawing.NoDataError, match="flows = true"):
         plots.draw(results, "cwnd")
 
@@ -93,9 +118,9 @@ def test_the_metric_panel_shows_the_summary(results: Results) -> None:
     (ax,) = fig.axes
     assert ax.get_xlabel() == "load" and ax.get_ylabel() == "mean FCT (ms)"
     shown = dict(np.column_stack(ax.lines[0].get_data()).tolist())
-    rows = results.summary().to_pylist()
-    mean = next(r["mean"] for r in rows if (r["system"], r["metric"], r["workload.web.load"]) == ("MERP", "mean_fct_s", 0.8))
-    assert shown[0.8] == pytest.approx(1000 * mean)
+    chosen = results.select({"system": "MERP", "load": 0.8})
+    means = [np.mean(results.flows(["fct_ps"], {"point": run.point})["fct_ps"].to_numpy()) / 1e9 for run in chosen]
+    assert shown[0.8] == pytest.approx(np.mean(means))
     assert len(ax.collections) == 3, "one band per system"
     assert ax.get_yscale() == "linear" and ax.get_ylim()[0] == 0
     assert ax.get_xticks().tolist() == [0.2, 0.4, 0.6, 0.8], "a tick per load"
@@ -108,11 +133,11 @@ def curve(label: str, *mean: float) -> panels.Curve:
 
 def test_an_axis_is_logarithmic_when_a_curve_could_not_be_read() -> None:
     ax = Figure().add_subplot()
-    for small, scale in ((10.0, "linear"), (80 / 8, "linear"), (9.9, "log"), (0.01, "log")):
-        panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 1.0, small)], 1.0)
-        assert ax.get_yscale() == scale, small
+    for least, scale in ((10.0, "linear"), (80 / 8, "linear"), (9.9, "log"), (0.01, "log")):
+        panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 1.0, least)], 1.0)
+        assert ax.get_yscale() == scale, least
         low, high = ax.get_ylim()
-        assert low < min(1.0, small) and high > 80
+        assert low < min(1.0, least) and high > 80
         ax.set_yscale("linear")
     # What is nothing throughout can be read on any axis; what is nothing somewhere must stay on it.
     panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 0.0)], 1.0)
@@ -167,13 +192,13 @@ def test_ideal_references_are_grey_dashed_curves(with_ideals: Results) -> None:
 
 def test_without_a_sweep_systems_stand_below_each_other(traced: Results) -> None:
     ax = plots.draw(traced, "metrics", metrics=["max_er"]).axes[0]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["MERP", "pFabric"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["MERP", "TCP"]
     assert ax.get_xlabel() == "maximum expansion ratio"
 
 
 def test_intervals_stay_inside_and_rows_in_line(tmp_path: Path) -> None:
-    folder = fake.write(tmp_path, ("MERP", "TCP"), (0.5,), (1, 2), key=None, ideals=("ideal SRPT",))
-    fig = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s", "drops"])
+    found = small.run(tmp_path, ("MERP", "TCP"), 0.9, (1, 2), 100, ideal="srpt")
+    fig = plots.draw(found, "metrics", metrics=["mean_fct_s", "drops"])
     first, second = fig.axes
     assert [t.get_text() for t in first.get_yticklabels()] == ["MERP", "TCP", "ideal SRPT"]
     assert first.get_yticks().tolist() == second.get_yticks().tolist() and first.get_ylim() == second.get_ylim()
@@ -183,8 +208,8 @@ def test_intervals_stay_inside_and_rows_in_line(tmp_path: Path) -> None:
 
 
 def test_labels_may_hold_commas(tmp_path: Path) -> None:
-    folder = fake.write(tmp_path, ("TCP, 5 ms", "TCP, 1 s"), (0.2, 0.4), (1, 2))
-    (ax,) = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s"]).axes
+    found = small.run(tmp_path, ("TCP, 5 ms", "TCP, 1 s"), (0.2, 0.4), (1, 2))
+    (ax,) = plots.draw(found, "metrics", metrics=["mean_fct_s"]).axes
     assert ax.get_legend_handles_labels()[1] == ["TCP, 5 ms", "TCP, 1 s"]
 
 
@@ -276,7 +301,8 @@ def test_a_queue_has_the_same_look_in_every_panel(traced: Results) -> None:
     assert first.lines[0].get_label() == second.lines[0].get_label()
     assert first.lines[0].get_color() == second.lines[0].get_color() == style.COLORS[0]
     rows = [row for row in traced.samples(None, {"system": "MERP"}).to_pylist() if row["metric"] == "port.queue_bytes"]
-    port = {"tor0->root": 3, "root->tor0": 4}[str(first.lines[0].get_label())]
+    ports = {row["name"]: row["port_id"] for row in traced.ports(at={"system": "MERP"}).to_pylist()}
+    port = ports[str(first.lines[0].get_label())]
     expected = [(row["time_ps"] * 1e-9, row["value"] / 1e3) for row in rows if row["entity"] == port]
     assert np.column_stack(first.lines[0].get_data()) == pytest.approx(np.array(expected))
 
@@ -359,14 +385,14 @@ def test_long_waits_are_cut_short() -> None:
 
 def test_of_a_sweep_the_last_values_are_drawn_and_named(results: Results) -> None:
     chosen = drawing.one_per_system(results, None)
-    assert [(run.system, run.keys[fake.LOAD], run.seed) for _, run in chosen] == [
+    assert [(run.system, run.keys[LOAD], run.seed) for _, run in chosen] == [
         ("MERP", 0.8, 1),
         ("pFabric", 0.8, 1),
         ("TCP", 0.8, 1),
     ]
     assert drawing.titled(results, chosen[0][1], None) == "MERP, load 0.8"
     (run,) = [run for system, run in drawing.one_per_system(results, {"load": 0.2}) if system == "TCP"]
-    assert run.keys[fake.LOAD] == 0.2 and drawing.titled(results, run, {"load": 0.2}) == "TCP"
+    assert run.keys[LOAD] == 0.2 and drawing.titled(results, run, {"load": 0.2}) == "TCP"
 
 
 # Against the size of flows
@@ -381,14 +407,24 @@ def test_slowdown_is_drawn_against_size_with_intervals(results: Results) -> None
         "99th percentile of slowdown",
     ]
     rows = [
-        row
-        for row in results.by_size().to_pylist()
-        if (row["system"], row["quantity"], row[fake.LOAD]) == ("MERP", "slowdown", 0.8)
+        row for row in results.by_size().to_pylist() if (row["system"], row["quantity"], row[LOAD]) == ("MERP", "slowdown", 0.8)
     ]
+    chosen = results.select({"system": "MERP", "load": 0.8})
+    points = [results.flows(["size_bytes", "slowdown"], {"point": run.point}) for run in chosen]
+    flows = [(point["size_bytes"].to_numpy(), point["slowdown"].to_numpy()) for point in points]
+
+    def over_seeds(row: dict[str, Any], statistic: str) -> float:
+        low, high = row["min_size_bytes"], row["max_size_bytes"]
+        inside = [slowdown[(size >= low) & (size <= high)] for size, slowdown in flows]
+        if statistic == "mean":
+            return float(np.mean([np.mean(values) for values in inside]))
+        share = int(statistic.removeprefix("p")) / 100
+        return float(np.mean([np.quantile(values, share, method="inverted_cdf") for values in inside]))
+
     for ax, statistic in zip(fig.axes, ("mean", "p50", "p95", "p99"), strict=True):
         here = [row for row in rows if row["statistic"] == statistic]
         (line,) = [line for line in ax.lines if line.get_label() == "MERP"]
-        expected = [(row["median_size_bytes"] / 1e3, row["mean"]) for row in here]
+        expected = [(row["median_size_bytes"] / 1e3, over_seeds(row, statistic)) for row in here]
         assert np.column_stack(line.get_data()) == pytest.approx(np.array(expected))
         assert len(ax.collections) == 3, "a band per system"
         drawn = {
@@ -398,7 +434,7 @@ def test_slowdown_is_drawn_against_size_with_intervals(results: Results) -> None
             for x, y in np.column_stack(line.get_data()).tolist()
         }
         few = {(row["median_size_bytes"] / 1e3, row["mean"]) for row in here if row["rests_on"] < sizes.FEW and statistic != "mean"}
-        assert drawn == few and bool(few) == (statistic == "p99"), statistic
+        assert drawn == few and bool(few) == (statistic in ("p95", "p99")), statistic
     assert "hollow: rests on fewer than 10 flows" in legend_texts(fig)
 
 
@@ -410,8 +446,7 @@ def test_a_figure_says_which_swept_values_it_leaves_out(results: Results) -> Non
 
 
 def test_expansion_ratios_are_shown_where_merp_takes_part(results: Results, tmp_path: Path) -> None:
-    folder = fake.write(tmp_path, ("TCP",), (0.5,), (1, 2), key=None, config=fake.CONFIG.replace('"merp"', '"newreno"'))
-    other = Results(fake.Results(str(folder)))
+    other = small.run(tmp_path, ("TCP",))
     assert results.plays("merp") and not other.plays("merp")
     assert "er_cdf" in {kind.name for kind in plots.shown(results)} - {kind.name for kind in plots.shown(other)}
     assert "p99 ER" in results.table().head and not any("ER" in head for head in other.table().head)
@@ -454,9 +489,9 @@ POISSON = {"kind": "poisson", "flows": 5, "load": 0.1, "size": "fixed", "mean": 
 
 
 def test_failures_are_marked_on_time_axes(tmp_path: Path) -> None:
-    event = '[event.cut]\nat = "1ms"\nstate = "down"\nuntil = "2ms"\n[event.late]\nat = "1s"\nstate = "down"\nuntil = "auto"\n'
-    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1,), traces=True, key=None, config=fake.CONFIG + event)
-    results = Results(fake.Results(str(folder)))
+    cut, late = {"at": "1ms", "until": "2ms", "node": "root"}, {"at": "1s", "node": "root"}
+    events: dict[str, Any] = {"event": {"cut": cut, "late": late}, "failure": {"unreachable": "run"}, "end": "2s"}
+    results = small.run(tmp_path, ("TCP",), flows=10, sample=small.TRACES, **events)
     assert drawing.changes(results, results.runs[0]) == [(1.0, False), (2.0, True), (1000.0, False)]
     for name in ("gantt", "queue", "rate", "throughput", "heatmap"):
         fig = plots.draw(results, name)

@@ -7,12 +7,12 @@ import gzip
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
-import fake
+import flowloom
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+import small
 from flowloom.api.results import Results
 from flowloom.pages import explore, report
 from flowloom.runs import tables
@@ -76,7 +76,7 @@ def test_one_file_holds_everything(results: Results, tmp_path: Path) -> None:
 
 def test_settings_are_shown_and_escaped(results: Results) -> None:
     text = report.settings(results)
-    assert "&lt;default&gt;" in text and "<default>" not in text
+    assert "&quot;" in text and '"' not in text.partition("<pre>")[2]
 
 
 def test_traces_bring_their_figures(traced: Results) -> None:
@@ -90,22 +90,28 @@ def test_nothing_is_warned_of_without_reason(results: Results) -> None:
     assert report.warnings(results) == []
 
 
-def test_unfinished_flows_and_points_are_named(tmp_path: Path) -> None:
-    folder = fake.write(tmp_path, ("MERP",), (0.2, 0.4), (1, 2))
-    rows = pq.read_table(folder / "summary.parquet").to_pylist()
-    for row in rows:
-        if row["metric"] == "unfinished" and row[fake.LOAD] == 0.4 and row["seed"] == 2:
-            row["value"] = 7.0
-    pq.write_table(pa.Table.from_pylist(rows), folder / "summary.parquet")
-    points = pq.read_table(folder / "points.parquet").to_pylist()
-    points[0]["state"] = "interrupted"
-    pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
-    core = fake.Results(str(folder))
-    core.complete = False
-    found = report.warnings(Results(core))
-    assert len(found) == 3
-    assert "incomplete" in found[0] and "1 of 4 points" in found[1] and "7 flows in 1 points" in found[2]
-    assert "run is incomplete" in report.header(Results(core))[-1]
+def test_unfinished_flows_are_counted(tmp_path: Path) -> None:
+    results = small.run(tmp_path, ("MERP",), (0.2, 0.9), (1, 2), end="7ms")
+    missing = {run.point: results.flows(["fct_ps"], {"point": run.point})["fct_ps"].null_count for run in results.runs}
+    points = [point for point, flows in missing.items() if flows]
+    assert 0 < len(points) < 4
+    found = report.warnings(results)
+    assert f"{sum(missing.values())} flows in {len(points)} points did not finish" in found[0]
+    assert f"(most in {max(missing, key=lambda point: missing[point])}: {max(missing.values())})" in found[0]
+
+
+def test_interrupted_points_are_named(tmp_path: Path) -> None:
+    def stop(tick: dict[str, Any]) -> None:
+        if tick["points_done"] == 1:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        small.scenario(("TCP",), web={"size": "fixed", "mean": ["1KB", "100GB"]}).run(out=tmp_path / "r", jobs=2, progress=stop)
+    results = flowloom.open(tmp_path / "r")
+    found = report.warnings(results)
+    assert "the run is incomplete because it was stopped" in found[0] and "1 of 2 points were interrupted" in found[1]
+    assert found[1].endswith(results.select({"mean": "100GB"})[0].point)
+    assert "run is incomplete" in report.header(results)[-1]
 
 
 def test_the_largest_figures_of_a_large_page_are_packed(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
