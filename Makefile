@@ -171,7 +171,7 @@ sanitizers: | tools ## look for undefined behaviour in the engine (Miri) and rac
 .PHONY: equal
 equal: build ## compare every point of examples, bench and smoke papers with those of a commit, REF=commit (minutes)
 	@test -n "$(REF)" || { printf 'error: no commit to compare with\n  hint: `make equal REF=HEAD~1`\n' >&2; exit 2; }
-	@$(BIN)/python bench/equal.py $(REF)
+	@$(BIN)/python bench/equal.py $(REF) $(if $(THREADS),--threads $(THREADS))
 
 # ---------------------------------------------------------------- speed
 

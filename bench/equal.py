@@ -40,6 +40,8 @@ BENCH = {
 UNLIKE = {
     *("program", "schema_version", "started", "ended", "wall_s", "jobs", "threads", "one_thread"),
     *("peak_memory_bytes", "events_per_s", "hops_per_s", "manifest_hash"),
+    # Files differ if the description of a column does; their columns are compared value by value.
+    "files",
 }
 """Keys that differ between equal runs (a manifest has dates, so its hash differs too), and the
 version of the layout."""
@@ -66,17 +68,17 @@ def flowloom(tree: Path, *arguments: str) -> None:
         raise SystemExit(f"{' '.join(command)}\nended with code {done.returncode}:\n{done.stderr}")
 
 
-def run_all(tree: Path, out: Path) -> None:
-    """Runs all scenarios and papers that are compared, and writes their results to a folder."""
+def run_all(tree: Path, out: Path, *options: str) -> None:
+    """Runs all scenarios, with these options of `flowloom run`, and all papers, and writes their results to a folder."""
     for scenario in sorted((tree / "examples").glob("*.toml")):
         print(f"  examples/{scenario.name}", flush=True)
-        flowloom(tree, "run", str(scenario), "--out", str(out / "examples" / scenario.stem))
+        flowloom(tree, "run", str(scenario), *options, "--out", str(out / "examples" / scenario.stem))
     for name, settings in BENCH.items():
         if not (tree / f"bench/{name}.toml").exists():
             continue  # an older tree
         print(f"  bench/{name}.toml", flush=True)
         sets = [word for setting in settings for word in ("--set", setting)]
-        flowloom(tree, "run", f"bench/{name}.toml", *sets, "--out", str(out / "bench" / name))
+        flowloom(tree, "run", f"bench/{name}.toml", *sets, *options, "--out", str(out / "bench" / name))
     for paper in sorted(path.parent.name for path in (tree / "papers").glob("*/claims.toml")):
         print(f"  papers/{paper}", flush=True)
         flowloom(tree, "papers", paper, "--profile", "smoke", "--out", str(out / "papers"))
@@ -166,6 +168,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ref", help="the commit to compare with")
     parser.add_argument("--tree", type=Path, help="a tree of that commit that is already built")
+    parser.add_argument("--threads", help="threads for each point of this tree, except in papers")
     options = parser.parse_args()
     tree = options.tree or build(options.ref)
     out = ROOT / "target" / "equal" / "results"
@@ -176,7 +179,7 @@ def main() -> int:
         run_all(tree, old)
         (old / "done").touch()
     print("running this tree", flush=True)
-    run_all(ROOT, out / "new")
+    run_all(ROOT, out / "new", *(["--threads", options.threads] if options.threads else []))
     points, claims, found, fresh = compare(old, out / "new")
     for column in sorted(fresh):
         print(f"new column: {column}")
