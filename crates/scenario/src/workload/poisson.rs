@@ -392,7 +392,7 @@ mod tests {
             (vec![("src", "h0"), ("dst", "h0")], "dst: host `h0` has no destination"),
             (vec![("pairs", "cross_rack")], "has no destination"),
             (vec![("src", "x"), ("dst", "y")], "src: there is no host `x`"),
-            (vec![("normalize_load", "true"), ("until", "1s")], "across `until`"),
+            (vec![("normalize_load", "true"), ("until", "1s")], "also beyond `until`"),
             (vec![("start", "2s"), ("until", "1s")], "until: `1s` is not after `start`, `2s`"),
             (vec![("load", "0.000001"), ("load_ref", "1bps")], "load: `0.000001` spreads 10000 flows"),
         ] {
