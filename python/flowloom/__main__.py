@@ -74,7 +74,7 @@ def command(argv: list[str]) -> int:
 
 def complain(error: Exception, code: int) -> int:
     """Prints the error without a traceback, and returns the exit code."""
-    text: object = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text: object = error
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"cannot use `{error.filename}`: {error.strerror.lower()}"
     console.complain(f"error: {text}")
@@ -95,13 +95,15 @@ def folders(options: Options) -> list[Path]:
 
 def place(options: Options, results: Data) -> dict[str, list[str]] | None:
     """The swept values asked for: `--at load=0.8`, `--at load=0.4,0.8`, or the option once for each value."""
+    from flowloom.runs.choice import has_value
+
     found: dict[str, list[str]] = {}
     for item in options.get("at") or []:
         key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
         if not sign:
             raise ValueError(f"`{item}` does not give a swept value\nhint: write the key and the value, like `--at load=0.8`")
         # A value may have commas itself.
-        values = [value] if results.has(key, value) else value.split(",")
+        values = [value] if has_value(results, key, value) else value.split(",")
         found.setdefault(key, []).extend(values)
     return found or None
 

@@ -14,6 +14,7 @@ from flowloom.api.results import Results
 from flowloom.figures import distributions, drawing, panels, plots, sizes, style, traces
 from flowloom.figures.kinds import KINDS
 from flowloom.figures.traces import Bar
+from flowloom.runs import tables
 from matplotlib.figure import Figure
 from small import LOAD
 
@@ -447,7 +448,7 @@ def test_a_figure_says_which_swept_values_it_leaves_out(results: Results) -> Non
 
 def test_expansion_ratios_are_shown_where_merp_takes_part(results: Results, tmp_path: Path) -> None:
     other = small.run(tmp_path, ("TCP",))
-    assert results.plays("merp") and not other.plays("merp")
+    assert tables.takes_part(results, "merp") and not tables.takes_part(other, "merp")
     assert "er_cdf" in {kind.name for kind in plots.shown(results)} - {kind.name for kind in plots.shown(other)}
     assert "p99 ER" in results.table().head and not any("ER" in head for head in other.table().head)
     assert plots.draw(other, "er_cdf").axes, "by name it is drawn"

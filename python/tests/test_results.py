@@ -27,7 +27,7 @@ def test_points_and_keys(results: Results) -> None:
 def test_points_are_selected_by_short_names_and_lists(results: Results) -> None:
     chosen = results.select({"load": [0.2, "0.8"], "system": ["TCP"], "seed": 2})
     assert [(run.system, run.seed, run.keys[LOAD]) for run in chosen] == [("TCP", 2, 0.2), ("TCP", 2, 0.8)]
-    with pytest.raises(KeyError, match=r"not swept here\\nhint: choose by `workload\.web\.load`"):
+    with pytest.raises(KeyError, match=r"not swept here\nhint: choose by `workload\.web\.load`"):
         results.select({"rate": 1})
 
 

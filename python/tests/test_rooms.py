@@ -97,7 +97,7 @@ def test_no_generic_code_names_an_entry() -> None:
 
 def test_a_name_is_found_in_any_spelling_but_not_in_other_words() -> None:
     names = {"merp", "pdq", "edf_sjf"}
-    assert named('results.plays("merp")  # of PDQ\n', names) == {"merp", "pdq"}
+    assert named('takes_part(results, "merp")  # of PDQ\n', names) == {"merp", "pdq"}
     assert named("mperp merps my_merp edf_sjf2\n    >>> run('merp')\n", names) == set()
 
 

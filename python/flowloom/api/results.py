@@ -11,6 +11,7 @@ from flowloom import _core
 from flowloom.base import words
 from flowloom.runs import tables
 from flowloom.runs.again import around, runnable
+from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data
 from flowloom.why.parts import ClassWhy, SystemClass, Why, told
 
@@ -92,7 +93,7 @@ class Results(Data):
 
         if not 0 <= tail < 1:
             raise ValueError(f"`tail` is {tail}, and must be from 0 to below 1")
-        self.refuse_absent(at)
+        refuse_absent(self, at)
         wanted = chosen.FlowClass(self.filter, tail)
         systems, notes, refused = [], [], None
         for system, run in one_per_system(self, at):

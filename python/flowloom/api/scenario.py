@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowloom import _core
 from flowloom.api.results import Results
+from flowloom.base import errors
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -139,7 +139,7 @@ class Scenario:
             raise ValueError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
             text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
-            warnings.warn(text, ScenarioWarning, stacklevel=2)
+            errors.warn(text, ScenarioWarning)
         if on is not None:
             from flowloom.clusters import points as remote
 

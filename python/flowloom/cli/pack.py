@@ -42,7 +42,7 @@ def write(results: Data, scenario: Path | None = None, out: Path | None = None) 
         raise ValueError("the run is incomplete\nhint: the same `flowloom run` completes it")
     wanted = {plain(one["path"]): source(one["path"], one["hash"], scenario) for one in results.manifest["inputs"]}
     names = own_names(wanted)
-    made = {f"{names['results']}/{path.relative_to(folder).as_posix()}": unlinked(folder, path) for path in results.whole()}
+    made = {f"{names['results']}/{path.relative_to(folder).as_posix()}": unlinked(folder, path) for path in results._core.whole()}
     files = {names["scenario.toml"]: results.config_text.encode()} | wanted | dict(sorted(made.items()))
     listed = "".join(f"\n{name:<15} read by the scenario" for name in wanted)
     text = README.format(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flowloom.base import words
 from flowloom.figures import style
 from flowloom.runs import tables
+from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data, Run, Value
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class NoDataError(ValueError):
 
 def signed(figure: Figure, results: Data, at: At = None) -> Figure:
     """Says on a figure that the flow engine made what it shows, where that is so."""
-    style.note(figure, results.engine_note(at))
+    style.note(figure, engine_note_of(results, at))
     return figure
 
 

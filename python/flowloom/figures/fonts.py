@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import warnings
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
@@ -15,7 +14,7 @@ from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.text import Text
 from matplotlib.ticker import Formatter, NullFormatter, ScalarFormatter
 
-from flowloom.base import words
+from flowloom.base import errors, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +78,7 @@ def family(name: str) -> str:
         return known[name.lower()]
     for other in alike:
         if other.lower() in known:
-            warnings.warn(f"the font `{name}` is not installed: `{other}` has the same shapes and is used instead", stacklevel=2)
+            errors.warn(f"the font `{name}` is not installed: `{other}` has the same shapes and is used instead")
             return other
     if name.lower() in installed((".otf", ".pfb", ".afm")):
         raise ValueError(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from flowloom import _core
-from flowloom.base import rooms, words
+from flowloom.base import errors, rooms, words
 from flowloom.base.rooms import Entry
 from flowloom.figures import fonts, style
 from flowloom.figures.drawing import signed
 from flowloom.figures.kinds import KINDS
 from flowloom.runs import tables
+from flowloom.runs.choice import refuse_absent, with_systems
 from flowloom.runs.data import Data
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     systems = options.pop("systems", None)
     options = {key: value for key, value in options.items() if value is not None or key not in LOOK}
     refuse_options(name, options)
-    chosen = results if systems is None else results.choosing(systems)
-    chosen.refuse_absent(options.get("at"))
+    chosen = results if systems is None else with_systems(results, systems)
+    refuse_absent(chosen, options.get("at"))
     look = style.Look.read(given) if given else None
     with style.look(look):
         figure = signed(KINDS[name].module.draw(chosen, **options), chosen, options.get("at"))
@@ -83,5 +83,5 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
                 style.fit(figure)
             if look.style == "paper" and figure.get_figheight() > PAGE:
                 high = f"this figure is {figure.get_figheight():.1f}in high, more than a page of a paper has"
-                warnings.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`", stacklevel=2)
+                errors.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`")
         return figure

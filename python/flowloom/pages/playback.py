@@ -20,6 +20,7 @@ from flowloom.pages import report
 from flowloom.pages.explore import packed
 from flowloom.pages.web import web
 from flowloom.runs import again
+from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data, Run
 
 PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
@@ -48,7 +49,7 @@ def write(
     """
     if out is None and results.path is None:
         raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
-    results.refuse_absent(at)
+    refuse_absent(results, at)
     shows: list[dict[str, object]] = []
     for system, run in one_per_system(results, at):
         if around and run.engine != "packet":

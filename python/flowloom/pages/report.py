@@ -18,6 +18,7 @@ from flowloom.figures.drawing import NoDataError, groups
 from flowloom.pages import explore
 from flowloom.pages.web import web
 from flowloom.runs import steadiness, tables
+from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def header(results: Data) -> list[str]:
         f"{len(results.runs)} points",
         f"seeds {', '.join(map(str, results.seeds))}",
     ]
-    facts += filter(None, [results.engine_note()])
+    facts += filter(None, [engine_note_of(results)])
     for key in results.keys:
         values = list(dict.fromkeys(run.keys[key] for run in results.runs if run.keys[key] is not None))
         facts.append(f"{key} = {', '.join(words.number(value) for value in values)}")

@@ -13,6 +13,7 @@ from unicodedata import category, east_asian_width
 
 from flowloom import _core
 from flowloom.base import words
+from flowloom.runs.choice import engine_note_of, refuse_absent
 from flowloom.runs.data import Data, Run, Value, mean, plain, windows
 
 METRICS = (
@@ -228,9 +229,16 @@ def definers() -> dict[str, str]:
 DEFINERS = definers()
 
 
+def takes_part(results: Data, entry: str) -> bool:
+    """Whether `entry` fills a slot of a system of the scenario, or is the name of an ideal schedule."""
+    systems = results.config.get("system", [])
+    kinds = {part.get("kind") for system in systems for part in system.values() if isinstance(part, dict)}
+    return entry in kinds or entry in results.config.get("ideal", [])
+
+
 def defined(results: Data, metrics: Sequence[str]) -> list[str]:
     """Returns the metrics without those that the paper of an entry defines, where that entry takes no part in the results."""
-    return [metric for metric in metrics if metric not in DEFINERS or results.plays(DEFINERS[metric])]
+    return [metric for metric in metrics if metric not in DEFINERS or takes_part(results, DEFINERS[metric])]
 
 
 def refuse_unknown(metrics: Iterable[str]) -> None:
@@ -248,7 +256,7 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
     Where there are several workloads, each has a row of its own, and so have all flows together.
     """
     several = len(results.workloads) > 1 and results.filter is None
-    results.refuse_absent(at)
+    refuse_absent(results, at)
     wanted = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     found = {row: values for row, values in by_workload(results, several).items() if row[0] in wanted}
     refuse_unknown(metrics or ())
@@ -319,7 +327,7 @@ def distinct(heads: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:
     """A note, and that the flow engine made what stands above it, where that is so."""
-    return "\n".join(filter(None, [note, results.engine_note(at)]))
+    return "\n".join(filter(None, [note, engine_note_of(results, at)]))
 
 
 def rank(results: Data, place: Place) -> tuple[object, ...]:

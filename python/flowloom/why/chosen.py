@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from flowloom.base.errors import UnknownNameError
+from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data, Run, column
 from flowloom.why.parts import spread
 
@@ -54,7 +56,7 @@ def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -
     """
     known = [run.point for run in results.runs if run.engine == "packet"]
     if point is not None:
-        results.refuse_absent({"point": point})
+        refuse_absent(results, {"point": point})
         known = [point]
     elif groups is not None and len(known) > 1:
         raise ValueError(f"the run has {len(known)} points: which group {groups[0]} is meant?\nhint: name the point by `--point`")
@@ -71,7 +73,7 @@ def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -
     for group in groups or ():
         if group not in own:
             listed = ", ".join(map(str, sorted(own)[:20])) + (f" and {len(own) - 20} more" if own[20:] else "")
-            raise KeyError(f"no group {group} has finished in `{point}`\nhint: the groups are {listed}")
+            raise UnknownNameError(f"no group {group} has finished in `{point}`\nhint: the groups are {listed}")
     wanted = own[:SLOWEST_GROUPS] if groups is None else list(dict.fromkeys(groups))
     flows = results.flows(["flow_id", "group_id", "finish_ps"], {"point": point}).filter(pc.field("group_id").isin(wanted))
     last: dict[int, tuple[int, int]] = {}

@@ -1,0 +1,112 @@
+"""The points of a run: their systems, seeds and swept values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowloom import _core
+
+Value = float | str | None
+"""A swept value: a number, a literal such as `10Gbps`, or `None` where the system does not have the key."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One point of a run: a system, a seed and one value for each swept key."""
+
+    point: str
+    """The name of the point, which is that of its folder."""
+    system: str
+    """The label of the system."""
+    seed: int
+    """The seed of the random numbers."""
+    keys: Mapping[str, Value]
+    """The value of each swept key, by the dotted key; `None` where the system does not have the key."""
+    state: str = "done"
+    """`done`, or `interrupted` if the run was stopped."""
+    end_ps: int | None = None
+    """The simulated time at the end of the run, in ps."""
+    ideal: bool = False
+    """Whether the point is an ideal schedule of the same flows as a fluid instead of a simulated system."""
+    engine: str = "packet"
+    """The engine that ran the point: `packet`, `flow` (fluids with max-min fair rates) or `ideal`."""
+
+    not_measured: int = 0
+    """The number of flows that no metric counts: under way at the start, after the last counted flow, or outside the window."""
+
+    window_ps: tuple[int, int] | None = None
+    """The start and end of the measurement window, in ps.
+
+    `None` for ideal schedules, and if the run ended before the window began.
+    """
+
+    def utilisation(self, busy_ps: int | None) -> float:
+        """Return the share of the measurement window in which a port was busy.
+
+        Parameters
+        ----------
+        busy_ps : int or None
+            The time that the port was busy in the window, in ps: `window_busy_ps` of `Results.ports`.
+
+        Returns
+        -------
+        float
+            The share, from 0 to 1; 0 if the point has no window.
+        """
+        start, end = self.window_ps or (0, 0)
+        return _core.utilisation(busy_ps or 0, end - start) or 0.0
+
+
+def plain(value: object) -> Value:
+    """A swept value as a number where it is one."""
+    if value is None or isinstance(value, float):
+        return value
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
+
+
+def window_of(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The measurement window of a row of the points."""
+    ends = row.get("window_from_ps"), row.get("window_until_ps")
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def engine_note(engines: Iterable[str]) -> str:
+    """What to say beside numbers that these engines made: nothing where all are of the packet engine.
+
+    >>> engine_note(["flow", "flow"])
+    'flow engine: fluids with max-min fair rates, no packets'
+    """
+    found = set(engines)
+    if "flow" not in found:
+        return ""
+    if found == {"flow"}:
+        return "flow engine: fluids with max-min fair rates, no packets"
+    return "in part flow engine (fluids with max-min fair rates, no packets), in part packet engine"
+
+
+def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
+    """The measurement windows of points."""
+    return [run.window_ps for run in runs if run.window_ps is not None]
+
+
+def matches(key: str, wanted: str) -> bool:
+    """Whether `wanted` names the dotted key `key`: in full, or by its last words.
+
+    As in a scenario, a bare name stands for its `kind`.
+
+    >>> matches("workload.web.load", "load"), matches("engine.kind", "engine")
+    (True, True)
+    """
+    return any(name == wanted or name.endswith("." + wanted) for name in (key, key.removesuffix(".kind")))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean over seeds."""
+    found, _ = _core.estimate(values)
+    assert found is not None, "a mean of nothing"
+    return found
