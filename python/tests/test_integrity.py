@@ -111,7 +111,7 @@ def test_python_finds_damage_too(here: Path) -> None:
         lambda: results.flows(["fct_ps"]),
         lambda: results.flows(None, {"system": "A"}),
         results.by_size,
-        results.whole,
+        results._core.whole,
         lambda: _core.Results.open("r").flows().__arrow_c_stream__(),
     )
     for read in reads:

@@ -1,1 +1,1 @@
-"""Scenarios and results, as programs use them."""
+"""Scenarios and results: the part of the package that programs use."""

@@ -1,11 +1,11 @@
-"""Results of a run: what is read of it, as tables, figures and reports."""
+"""Results of a run, as tables, figures and reports."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flowloom import _core
 from flowloom.base import words
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 class Results(Data):
-    """The results of a run.
+    """The results of a run: returned by `flowloom.run`, `flowloom.open` and `Scenario.run`.
 
-    Every table is a `pyarrow.Table` whose columns carry their unit at the end of their name and a description in their metadata.
+    Every table is a `pyarrow.Table`. The name of a column ends with its unit, and its metadata holds a description.
 
+    Examples
+    --------
     >>> import flowloom
     >>> results = flowloom.run({
     ...     "topology": {"kind": "star", "hosts": 4, "rate": "1Gbps", "delay": "10us"},
@@ -40,14 +42,129 @@ class Results(Data):
     # Matplotlib is optional and slow to import: it is imported where a figure is asked for.
 
     def table(self, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> tables.Table:
-        """The summary as an aligned text table: one row per system and swept values, and per workload where there are several."""
+        """Return the summary as a table of text: the mean over seeds of each metric, and half its 95 % confidence interval.
+
+        Parameters
+        ----------
+        metrics : sequence of str, optional
+            The metrics, a column each, such as `["mean_fct_s", "drops"]`; by default those that matter for the results.
+        at : mapping, optional
+            The points, as for `select`; by default all.
+
+        Returns
+        -------
+        Table
+            One row per system and swept values, and per workload if there are several. `str` aligns it for a terminal;
+            `markdown()`, `latex()`, `csv()` and `html()` return it in other formats.
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric.
+        KeyError
+            If a key is not swept, or if no point has a value.
+        """
         return tables.summary(self, metrics, at)
 
-    def plot(self, kind: str = "slowdown", **options: Any) -> Figure:
-        """Draw a figure; see `flowloom.plot`."""
+    def plot(
+        self,
+        kind: str = "slowdown",
+        *,
+        at: Mapping[str, object] | None = None,
+        systems: Sequence[str] | None = None,
+        style: str | None = None,
+        width: str | float | None = None,
+        height: str | float | None = None,
+        font: str | None = None,
+        metrics: Sequence[str] | None = None,
+        x: str | None = None,
+        statistic: str | Sequence[str] | None = None,
+        most: int | None = None,
+        flow: int | None = None,
+        ports: Sequence[str] | None = None,
+        names: Mapping[int, str] | None = None,
+        span: tuple[float, float] | None = None,
+        bins: int | None = None,
+        dead: Collection[Collection[str]] | None = None,
+    ) -> Figure:
+        """Draw a figure of the results.
+
+        Parameters
+        ----------
+        kind : str, default "slowdown"
+            The kind of figure; `flowloom list figures` prints all.
+        at : mapping, optional
+            The points to draw, such as `{"load": 0.8}`; see `Results.select`. By default, all; kinds with one point per panel draw
+            the last swept values and the first seed.
+        systems : sequence of str, optional
+            The labels of the systems to draw, in this order. By default, all.
+        style : {"screen", "paper"}, optional
+            The look. `paper` has text of 8 points and thin lines, and is 3.33 inches wide unless `width` is given.
+        width, height : str or float, optional
+            The size of the whole figure: a number of inches, or a text with `in`, `cm`, `mm` or `pt`, such as `"8.5cm"`.
+        font : str, optional
+            The name of an installed TrueType font, such as `"Times"`, or `"usetex"` to set all text with LaTeX.
+        metrics : sequence of str, optional
+            The metrics to draw, a panel each, such as `["mean_fct_s"]`. Kind `metrics`.
+        x : str, optional
+            The swept key on the horizontal axis, in full or by its last word; by default the key with the most values. Kinds
+            `metrics`, `mixed` and `sharing`.
+        statistic : str or sequence of str, optional
+            The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds `slowdown` and `fct_size`.
+        most : int, optional
+            The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`), links (`utilisation`, `gantt`)
+            or flows (`rate`) to draw.
+        flow : int, optional
+            The id of the flow to draw; by default the flow with the most samples. Kind `cwnd`.
+        ports : sequence of str, optional
+            The links to draw, such as `["tor0->root"]`. Kind `gantt`.
+        names : mapping of int to str, optional
+            Names for flows, by flow id. Kind `gantt`.
+        span : tuple of float, optional
+            The start and end of the time axis in ms; by default the whole run. Kind `throughput`.
+        bins : int, optional
+            The maximum number of intervals on the time axis. Kind `throughput`.
+        dead : collection of pairs of str, optional
+            The links to cross out, as pairs of node names; by default the links that were down during the run. Kind `topology`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. It keeps its look when it is saved.
+
+        Raises
+        ------
+        ValueError
+            If the results do not hold what the kind needs, if there is no such kind, or if the kind does not take an option.
+        KeyError
+            If a key is not swept, if no point has a value, or if there is no such system.
+
+        See Also
+        --------
+        flowloom.plot : Draws the same figures, and writes them to files.
+        """
         from flowloom.figures import plots
 
-        return plots.draw(self, kind, **options)
+        return plots.draw(
+            self,
+            kind,
+            at=at,
+            systems=systems,
+            style=style,
+            width=width,
+            height=height,
+            font=font,
+            metrics=metrics,
+            x=x,
+            statistic=statistic,
+            most=most,
+            flow=flow,
+            ports=ports,
+            names=names,
+            span=span,
+            bins=bins,
+            dead=dead,
+        )
 
     def why(
         self,
@@ -58,11 +175,30 @@ class Results(Data):
         slowest: int = 5,
         trace: bool = False,
     ) -> Why:
-        """Where the time of flows went, by running their point again: of those named, or of the `slowest` by slowdown.
+        """Explain where the time of flows went, by running their point again.
 
-        `point` names the point where the results have several; without it, it is the one with the largest slowdown. `files` is the
-        folder of the scenario, if the scenario reads files. With `trace` the point is run once more, for the packets around the
-        flows.
+        Parameters
+        ----------
+        flow : int or sequence of int, optional
+            The ids of the flows. By default, the flows with the largest slowdown.
+        point : str, optional
+            The name of the point. By default, the point with the largest slowdown.
+        files : str or Path, default "."
+            The folder of the scenario, if the scenario reads files.
+        slowest : int, default 5
+            The number of flows if `flow` is not given.
+        trace : bool, default False
+            Whether to run the point once more and record the packets around the flows.
+
+        Returns
+        -------
+        Why
+            The parts of each flow's completion time, in ps. It has `table()` and `plot()`.
+
+        Raises
+        ------
+        RunError
+            If the point cannot be explained, such as a point of the flow engine.
         """
         flows = [flow] if isinstance(flow, int) else list(flow)
         return told(runnable(self).why(point, flows, str(files), trace, slowest))
@@ -70,9 +206,30 @@ class Results(Data):
     def why_groups(
         self, groups: Sequence[int] | None = None, point: str | None = None, files: str | Path = ".", *, trace: bool = False
     ) -> Why:
-        """Where the time of the flow went that finished last of each group.
+        """Explain where the time of groups went: of the flow of each group that finished last.
 
-        The groups are those named, or the five that took longest.
+        Parameters
+        ----------
+        groups : sequence of int, optional
+            The ids of the groups. By default, the five groups that took longest.
+        point : str, optional
+            The name of the point. By default, the only point, or the point with the group that took longest.
+        files : str or Path, default "."
+            The folder of the scenario, if the scenario reads files.
+        trace : bool, default False
+            Whether to run the point once more and record the packets around the flows.
+
+        Returns
+        -------
+        Why
+            The parts of each flow's completion time, in ps. It has `table()` and `plot()`.
+
+        Raises
+        ------
+        ValueError
+            If no group has finished, or if groups are given without the point and there are several points.
+        KeyError
+            If there is no such point, or if a group has not finished in it.
         """
         from flowloom.why import chosen
 
@@ -82,11 +239,34 @@ class Results(Data):
     def why_class(
         self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."
     ) -> ClassWhy:
-        """Where the time of a class of flows went, on average, in one point of each system, by running these points again.
+        """Explain where the time of a class of flows went on average, in one point of each system, by running these points again.
 
-        The points are those of the first seed at the swept values `at`. The class holds the flows that the results are about (see
-        `where`) and that finished, with a slowdown from the quantile `tail` of these flows on. At most `limit` flows of a system
-        are explained.
+        The class holds the finished flows of these results (see `where`) whose slowdown is at or above the quantile `tail`.
+
+        Parameters
+        ----------
+        at : mapping, optional
+            The points, as for `select`. Of each system, the last swept values and the first seed among them are explained.
+        tail : float, default 0.0
+            The quantile, from 0 (all flows) to below 1, such as 0.99 for the slowest hundredth.
+        limit : int, default 200
+            The maximum number of flows of each system that are explained, spread evenly over the class.
+        files : str or Path, default "."
+            The folder of the scenario, if the scenario reads files.
+
+        Returns
+        -------
+        ClassWhy
+            The mean parts of the flows' completion times, in ps, by system. It has `table()` and `plot()`.
+
+        Raises
+        ------
+        ValueError
+            If `tail` is out of range, or if no flow is in the class.
+        KeyError
+            If a key is not swept, or if no point has a value.
+        RunError
+            If no point can be explained.
         """
         from flowloom.figures.drawing import one_per_system
         from flowloom.why import chosen
@@ -118,14 +298,49 @@ class Results(Data):
         return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)
 
     def around(self, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
-        """The packets around flows, by running their point again: one row for each packet at each port, as in `packets`.
+        """Return the packets around flows, by running their point again.
 
-        Recorded is what passed the ports of the flows' paths while these were open, with the way of each packet to these ports.
+        These are the packets that passed the ports of the flows' paths while the flows were open, with their way to these ports.
+
+        Parameters
+        ----------
+        flow : int or sequence of int
+            The ids of the flows.
+        point : str, optional
+            The name of the point; needed if there are several.
+        files : str or Path, default "."
+            The folder of the scenario, if the scenario reads files.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per packet and port, with the columns of `packets`.
+
+        Raises
+        ------
+        ValueError
+            If there are several points and none is named.
         """
         return around(self, flow, point, files)
 
     def report(self, out: str | Path | None = None) -> Path:
-        """Write one HTML file that holds everything and opens without a network. Returns its path."""
+        """Write one HTML file with the tables and figures, which opens without a network.
+
+        Parameters
+        ----------
+        out : str or Path, optional
+            The file, or a folder for `report.html`. By default, `report.html` in the results folder.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the results are in memory and `out` is not given.
+        """
         from flowloom.pages import report
 
         return report.write(self, out)

@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Seeds = Sequence[int] | Literal["auto"] | None
-"""Seeds instead of the scenario's; `auto`: as many as its `precision` needs."""
+"""Seeds that override those of a scenario; `"auto"`: as many as its `precision` needs; `None`: the scenario's own."""
 
 Progress = Callable[[dict[str, Any]], object]
-"""Called during a run with what is done so far; see `Scenario.run`."""
+"""A function that is called during a run with what is done so far; see `Scenario.run`."""
 
 
 class ScenarioWarning(UserWarning):
-    """A scenario can run and may mislead: its load is above what a link carries, its systems are compared unlike, ..."""
+    """A warning of a scenario: it can run, but its results may mislead, such as when a load exceeds the capacity of a link."""
 
 
 class Scenario:
-    """A checked scenario: every default filled in, every sweep expanded into points.
+    """A checked scenario, with every default filled in and every sweep expanded into points.
 
+    Made by `Scenario.from_file`, `Scenario.from_toml` and `Scenario.from_dict`.
+
+    Examples
+    --------
     >>> scenario = Scenario.from_dict({
     ...     "topology": {"kind": "star", "hosts": 4, "rate": "1Gbps", "delay": "10us"},
     ...     "workload": {"web": {"kind": "poisson", "flows": 50, "load": [0.2, 0.4], "size": "fixed", "mean": "15KB"}},
@@ -43,7 +47,7 @@ class Scenario:
 
     @property
     def folder(self) -> Path:
-        """Where the relative paths in the scenario start."""
+        """The folder at which relative paths in the scenario start."""
         return self._folder
 
     @classmethod
@@ -56,14 +60,36 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`.
+        """Read a scenario file.
 
-        `memory`, such as `"8GB"`, is the memory that its points may take together, instead of what is free on this machine. A
-        scenario or point that needs more is refused with a `ScenarioError`.
+        Parameters
+        ----------
+        path : str or Path
+            The file. Relative paths in the scenario start at its folder.
+        set : mapping, optional
+            Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
+        seeds : sequence of int or "auto", optional
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+        profile : str, optional
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+        memory : str, optional
+            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario has mistakes, or if it or one of its points needs more memory.
+        OSError
+            If the file cannot be read.
         """
         path = Path(path)
         text = path.read_text(encoding="utf-8")
-        core = _core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile, memory)
+        core = _core.Scenario.from_toml(text, str(path), str(path.parent), *_settings(set, seeds), profile, memory)
         return cls(core, path.parent)
 
     @classmethod
@@ -77,8 +103,34 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario from the text of a scenario file."""
-        return cls(_core.Scenario.from_toml(text, name, ".", *settings(set, seeds), profile, memory))
+        """Read a scenario from the text of a scenario file.
+
+        Parameters
+        ----------
+        text : str
+            The text, in TOML. Relative paths in the scenario start at the current folder.
+        name : str, default "scenario"
+            The name of the text in error messages.
+        set : mapping, optional
+            Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
+        seeds : sequence of int or "auto", optional
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+        profile : str, optional
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+        memory : str, optional
+            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario has mistakes, or if it or one of its points needs more memory.
+        """
+        return cls(_core.Scenario.from_toml(text, name, ".", *_settings(set, seeds), profile, memory))
 
     @classmethod
     def from_dict(
@@ -91,21 +143,53 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario from a nested dict with the keys of a scenario file."""
-        return cls(_core.Scenario.from_dict(plainly(scenario, ""), name, ".", *settings(set, seeds), profile, memory))
+        """Read a scenario from a nested dict with the keys of a scenario file.
+
+        Parameters
+        ----------
+        scenario : mapping
+            The scenario. Values are texts, numbers, truth values, lists and dicts; numbers of NumPy are accepted.
+        name : str, default "scenario"
+            The name of the scenario in error messages.
+        set : mapping, optional
+            Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
+        seeds : sequence of int or "auto", optional
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+        profile : str, optional
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+        memory : str, optional
+            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario has mistakes, or if it or one of its points needs more memory.
+        """
+        return cls(_core.Scenario.from_dict(_plain(scenario, ""), name, ".", *_settings(set, seeds), profile, memory))
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The points to run, each with its name, system, seed and swept values."""
+        """The points to run, one dict per point: `point` (its name), `system`, `seed`, and the value of each swept key."""
         return self._core.points
 
     @property
     def warnings(self) -> list[dict[str, Any]]:
-        """What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`."""
+        """The warnings, one dict per warning: `file`, `line`, `col`, `message`, `label` and `hint`."""
         return self._core.warnings
 
     def resolved(self) -> str:
-        """The whole plan as TOML, with a comment on every value that the scenario did not set itself."""
+        """Return the resolved scenario as TOML.
+
+        Returns
+        -------
+        str
+            The scenario, with a comment on every value that it did not set itself.
+        """
         return self._core.resolved()
 
     def run(
@@ -119,18 +203,45 @@ class Scenario:
         points: Sequence[str] | None = None,
         on: Executor | None = None,
     ) -> Results:
-        """Run all points, or those that `points` names, `jobs` at a time (`None`: one per core).
+        """Run the points of the scenario.
 
-        Each runs on `threads` threads (`None`: on cores that no other point needs, where the network is large enough to gain).
-        Neither changes a result.
+        Parameters
+        ----------
+        jobs : int, optional
+            The number of points to run at the same time. By default, one per core.
+        threads : int, optional
+            The number of threads of each point. By default, the cores that no other point needs, if the network is large enough.
+        out : str or Path, optional
+            The folder for the results. Points that are finished there are not run again. By default, results stay in memory.
+        progress : callable, optional
+            A function that is called during the run with a dict: `points_done`, `points_total`, `point`, `flows_done`,
+            `flows_total`, `events` and `elapsed_s` (in s).
+        overwrite : bool, default False
+            Whether to replace results of another scenario, setting or version in `out`.
+        points : sequence of str, optional
+            The names of the points to run. By default, all.
+        on : concurrent.futures.Executor, optional
+            An executor whose workers run the points, such as the executor of a Dask client. `out` is needed. The workers need the
+            same version of flowloom, and the files that the scenario names.
 
-        With `out`, results go to that folder, and points already finished there are not run again. Results of another scenario,
-        setting or version in it are replaced only with `overwrite`; without, `StorageError` is raised. `progress` is called with
-        a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`. Each of `warnings` is a
-        `ScenarioWarning`.
+        Returns
+        -------
+        Results
+            The results. They depend neither on `jobs` and `threads` nor on `on`.
 
-        `on` is an executor of `concurrent.futures` whose workers run the points, such as that of a Dask client; `out` is needed
-        then. The results are the same bytes. See `flowloom.clusters.points.run`.
+        Raises
+        ------
+        StorageError
+            If `out` holds results of another run and `overwrite` is false, or if it cannot be written.
+        RunError
+            If a run cannot start.
+        ValueError
+            If `jobs` or `threads` is below 1, or if `on` is given without `out`.
+
+        Warns
+        -----
+        ScenarioWarning
+            For each of `warnings`.
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"`jobs` is {jobs}: it must be a whole number from 1\nhint: leave it out for one point per core")
@@ -138,8 +249,7 @@ class Scenario:
             wanted = "a whole number from 1\nhint: leave it out for the cores that are free"
             raise ValueError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
-            text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
-            errors.warn(text, ScenarioWarning)
+            errors.warn("{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found), ScenarioWarning)
         if on is not None:
             from flowloom.clusters import points as remote
 
@@ -153,65 +263,65 @@ class Scenario:
         return f"<Scenario of {len(self.points)} points>"
 
 
-def settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tuple[str, str]], Sequence[int] | None]:
-    """Overrides and seeds as the compiled part takes them."""
+def _settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tuple[str, str]], Sequence[int] | None]:
+    """Returns overrides and seeds as the compiled part takes them."""
     if isinstance(seeds, str):
-        return [*overrides(given), ("seed", seeds)], None
-    return overrides(given), seeds
+        return [*_overrides(given), ("seed", seeds)], None
+    return _overrides(given), seeds
 
 
-def plainly(value: object, key: str) -> Any:
-    """A value, at a dotted key, as a scenario can hold it: NumPy's numbers become Python's. Raises `ScenarioError` for others."""
+def _plain(value: object, key: str) -> Any:
+    """Returns the value of a dotted key with numbers of NumPy as numbers of Python. Raises `ScenarioError` for other values."""
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():
         value = item()
     if value is None or isinstance(value, str | bool):
         return value
-    if key.count(".") > DEEPEST:
-        raise refused(key[:40] + "...", f"is nested more than {DEEPEST} deep")
+    if key.count(".") > _DEEPEST:
+        raise _refused(key[:40] + "...", f"is nested more than {_DEEPEST} deep")
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise refused(key, f"`{value}` is too large: whole numbers have at most 63 bits")
+            raise _refused(key, f"`{value}` is too large: whole numbers have at most 63 bits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise refused(key, f"`{value}` is not a number that a scenario can hold")
+            raise _refused(key, f"`{value}` is not a number that a scenario can hold")
         return value
     if isinstance(value, Mapping):
-        return {str(name): plainly(inner, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
+        return {str(name): _plain(inner, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
     if isinstance(value, list | tuple | range):
-        return [plainly(inner, f"{key}.{i}") for i, inner in enumerate(value)]
-    raise refused(key, f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__} is no value of a scenario")
+        return [_plain(inner, f"{key}.{i}") for i, inner in enumerate(value)]
+    raise _refused(key, f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__} is no value of a scenario")
 
 
-DEEPEST = 50
-"""As deep as a dict may be nested; no scenario needs ten."""
+_DEEPEST = 50
+"""The maximum depth of nested dicts; scenarios need less than ten."""
 
 
-def refused(key: str, why: str) -> _core.ScenarioError:
-    """The error for a value of a dict."""
+def _refused(key: str, why: str) -> _core.ScenarioError:
+    """Returns the error for a value that a scenario cannot hold."""
     hint = "give texts, numbers, truth values, lists and dicts"
     error = _core.ScenarioError(f"`{key}`: {why}\nhint: {hint}")
     error.diagnostics = [{"file": "dict", "line": 1, "col": 1, "message": f"`{key}`: {why}", "label": "", "hint": hint}]
     return error
 
 
-def overrides(given: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Overrides as the pairs of texts that `--set` takes."""
-    return [(key, literal(value)) for key, value in (given or {}).items()]
+def _overrides(given: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Returns overrides as the pairs of texts that `--set` takes."""
+    return [(key, _literal(value)) for key, value in (given or {}).items()]
 
 
-def literal(value: object) -> str:
-    """A value as it is written after `--set key=`."""
+def _literal(value: object) -> str:
+    """Returns a value as it is written after `--set key=`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(quoted(v) for v in value) + "]"
+        return "[" + ", ".join(_quoted(v) for v in value) + "]"
     return str(value)
 
 
-def quoted(value: object) -> str:
-    """An element of a list in TOML."""
+def _quoted(value: object) -> str:
+    """Returns a value as an element of a list in TOML."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return literal(value)
+    return _literal(value)

@@ -225,7 +225,26 @@ _FAMILIES: Sequence[Mapping[str, float]] = (
     {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9},
     {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9},
 )
-"""Units of one quantity each, with the factor to one of them."""
+"""The units of scenarios, by quantity, with their sizes."""
+
+_SHOWN: Mapping[str, str] = {
+    "us": "µs",
+    "KB": "kB",
+    "bps": "bit/s",
+    "kbps": "kbit/s",
+    "Mbps": "Mbit/s",
+    "Gbps": "Gbit/s",
+}
+"""Units whose spelling in scenarios differs from that in tables and figures."""
+
+
+def unit(written: str) -> str:
+    """Returns a unit of a scenario as tables and figures spell it.
+
+    >>> unit("us"), unit("Gbps"), unit("ms")
+    ('µs', 'Gbit/s', 'ms')
+    """
+    return _SHOWN.get(written, written)
 
 
 def window(windows: Iterable[tuple[int, int]]) -> str:

@@ -119,5 +119,5 @@ def series(tracks: Tracks, results: Data, run: Run) -> None:
         if (metric, entity) not in of:
             kind = metric.split(".")[0]
             name = names[entity] if kind == "port" else f"{kind} {entity}"
-            of[metric, entity] = tracks.track(name, parents[metric], metric.rsplit("_", 1)[-1])
+            of[metric, entity] = tracks.track(name, parents[metric], words.unit(metric.rsplit("_", 1)[-1]))
         tracks.event(of[metric, entity], row["time_ps"], "COUNTER").double_counter_value = row["value"]

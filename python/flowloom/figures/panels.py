@@ -176,7 +176,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     elif swept_ticks(ax, sorted(numeric), names):
         x_unit = ""  # The ticks have their units.
-    ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity)
+    ax.set(xlabel=words.axis(words.key(x, results.keys), words.unit(x_unit)), ylabel=quantity)
 
 
 def metric_panels(

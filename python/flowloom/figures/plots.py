@@ -61,15 +61,15 @@ def refuse_options(name: str, options: Iterable[str]) -> None:
 
 
 def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
-    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs.
+    """Draws one kind of figure. Raises `NoDataError` if the results do not hold what the kind needs.
 
-    `style`, `width`, `height` and `font` say how it looks, `systems` which systems it shows, in their order. All other options
-    are those of the kind.
+    `options` are those of `flowloom.plot`; an option that is `None` counts as not given. Raises `ValueError` for an option that
+    the kind does not take.
     """
     known(name)
-    given = {key: options.pop(key) for key in LOOK if options.get(key) is not None}
+    options = {key: value for key, value in options.items() if value is not None}
+    given = {key: options.pop(key) for key in LOOK if key in options}
     systems = options.pop("systems", None)
-    options = {key: value for key, value in options.items() if value is not None or key not in LOOK}
     refuse_options(name, options)
     chosen = results if systems is None else with_systems(results, systems)
     refuse_absent(chosen, options.get("at"))

@@ -1,4 +1,4 @@
-"""Searches over settings that a scenario or a paper leaves open: where do claims hold, and where is a system worst?"""
+"""Searches over settings that a scenario or a paper leaves open: where claims hold, and where a system is worst."""
 
 from __future__ import annotations
 
@@ -28,13 +28,38 @@ def seek(
     on: Executor | None = None,
     meter: Callable[[str], Meter] | None = Meter,
 ) -> tuple[Answer | Finding, list[Path]]:
-    """Run the search that the table `[seek]` of a file describes. Returns the answer, and the files that were written.
+    """Run the search that the table `[seek]` of a file describes.
 
-    Points go to folders in `out` (`results/NAME`), as those of any run, and are run once: an interrupted search goes on from
-    there. `jobs` run at a time (`None`: one per core), or on the workers of `on`, an executor of `concurrent.futures`. Neither
-    changes a result.
+    Parameters
+    ----------
+    file : str or Path
+        The scenario file, or a file that names several scenarios.
+    out : str or Path, optional
+        The folder for points and answer; by default `results/NAME`. Each point is run once: after an interruption, the same call
+        continues the search.
+    jobs : int, optional
+        The number of points to run at the same time. By default, one per core.
+    on : concurrent.futures.Executor, optional
+        An executor whose workers run the points.
+    meter : callable, optional
+        Makes the display of progress for a label; `None` shows no progress.
 
-    Raises `ScenarioError` and `ValueError` for what is wrong in the file, and `ImportError` without SciPy.
+    Returns
+    -------
+    answer : Answer or Finding
+        Where the claims hold, or, for a search for a ratio, where it is largest or smallest. `str` is its text. The answer depends
+        neither on `jobs` nor on `on`.
+    files : list of Path
+        The files that were written.
+
+    Raises
+    ------
+    ScenarioError
+        If the file has mistakes.
+    ValueError
+        If the file has no table `[seek]`, or names a claim, metric or system that does not exist.
+    ImportError
+        If SciPy is not installed.
     """
     study = studies.read(Path(file))
     study.refuse_unknown()
@@ -49,11 +74,11 @@ def seek(
     search.refine()
     search.confirm()
     answer = Answer(study, search.visits, search.note)
-    return answer, written(answer, root)
+    return answer, _written(answer, root)
 
 
-def written(answer: Answer, root: Path) -> list[Path]:
-    """Writes an answer: its visits as CSV and JSON, its tables as Markdown, its figure."""
+def _written(answer: Answer, root: Path) -> list[Path]:
+    """Writes an answer: its places as CSV and JSON, its tables as Markdown, and its figure. Returns the files."""
     from flowloom.figures import style
     from flowloom.seek import picture
 

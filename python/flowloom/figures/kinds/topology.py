@@ -9,7 +9,7 @@ from flowloom.base import words
 from flowloom.base.rooms import Meta
 from flowloom.figures import style
 from flowloom.figures.drawing import MOST_PANELS, At, NoDataError, groups, record, swept
-from flowloom.figures.network import Cable, Link, dead_cables, links, share_bar, topology_panel
+from flowloom.figures.network import Link, dead_cables, links, share_bar, topology_panel
 from flowloom.runs.data import Data, Run, mean, windows
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
     ]
 
 
-def draw(results: Data, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
+def draw(results: Data, at: At = None, dead: Collection[Collection[str]] | None = None) -> Figure:
     """Draws the figure. `dead` are pairs of node names; without it, the links that were down at some time."""
     shown = groups(results, at, 1, ideals=False)
     if not shown:
