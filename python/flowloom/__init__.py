@@ -9,7 +9,7 @@ seed on the same flows.
 ...     "workload": {"web": {"kind": "poisson", "flows": 100, "load": 0.5}},
 ...     "system": [{"label": "TCP", "transport": "newreno"}],
 ... })
->>> results.flows(["size_bytes", "fct_ps"]).num_rows
+>>> results.counted(["size_bytes", "fct_ps"]).num_rows
 100
 
 Functions:
@@ -116,7 +116,7 @@ def run(
     progress: Progress | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Run a scenario.
+    """Runs a scenario.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def run(
 
 
 def open(folder: str | Path) -> Results:
-    """Open a results folder.
+    """Opens a results folder.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def open(folder: str | Path) -> Results:
 
 
 def compare(*folders: str | Path, where: str | None = None) -> pa.Table:
-    """Compare the systems in results folders, flow by flow.
+    """Compares the systems in results folders, flow by flow.
 
     Flows are paired by flow id, seed and swept values, since all systems of a scenario serve the same flows.
 
@@ -253,7 +253,7 @@ def plot(
     bins: int | None = None,
     dead: Collection[Collection[str]] | None = None,
 ) -> Figure:
-    """Draw a figure of results, and write it to files.
+    """Draws a figure of results, and writes it to files.
 
     Parameters
     ----------

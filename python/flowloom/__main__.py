@@ -1,4 +1,4 @@
-"""The command line. The compiled part parses it all; what draws or judges comes back here."""
+"""The command line. The compiled part parses it; commands that draw, judge or print run here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 
 def quiet(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Prints no traceback for a Ctrl-C, however early it comes."""
+    """Prints no traceback for Ctrl-C, however early it comes."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 
-# What a command needs is imported where it runs: `flowloom --version` needs no library at all.
+# Each command imports its libraries itself: `flowloom --version` needs none.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code.
 
-    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written or no memory was left, 70 a bug, 130 and 143
-    stopped.
+    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written or no memory was
+    left, 70 a bug, 130 and 143 stopped by a signal.
     """
-    # Figures and tables are many objects that live until the end: to look for garbage among them takes a tenth of the time.
+    # Figures and tables are many objects that live until the end: collecting garbage among them takes a tenth of the time.
     gc.set_threshold(200_000)
-    # No command has matrices that are worth threads, and starting them takes time.
+    # No command has matrices that are large enough for threads, and starting threads takes time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with console.ready():
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: list[str]) -> int:
-    """Runs a command; its errors are printed."""
+    """Runs a command and prints its errors."""
     from flowloom import _core
 
     try:
@@ -65,7 +65,7 @@ def command(argv: list[str]) -> int:
         return complain(error, 5)
     except MemoryError as error:
         why = f": {error}" if str(error) else ""
-        return complain(MemoryError(f"no memory is left{why}\nhint: take a smaller run, or a machine with more memory"), 5)
+        return complain(MemoryError(f"no memory is left{why}\nhint: use a smaller run, or a machine with more memory"), 5)
     except _core.RunError as error:
         return complain(error, 70 if getattr(error, "broken", False) else 2)
     except (ValueError, KeyError, ImportError) as error:
@@ -82,7 +82,9 @@ def complain(error: Exception, code: int) -> int:
 
 
 def folders(options: Options) -> list[Path]:
-    """The results folders of a command."""
+    """Returns the results folders of a command. Raises `ValueError` if a folder holds no
+    results.
+    """
     found = [Path(console.path(folder)) for folder in options.get("dirs") or []]
     if not found:
         raise ValueError("no results folder was given\nhint: `flowloom run FILE` writes one")
@@ -94,22 +96,26 @@ def folders(options: Options) -> list[Path]:
 
 
 def place(options: Options, results: Data) -> dict[str, list[str]] | None:
-    """The swept values asked for: `--at load=0.8`, `--at load=0.4,0.8`, or the option once for each value."""
+    """Returns the values that `--at` gives, by key: `--at load=0.8`, `--at load=0.4,0.8`, or the
+    option once for each value.
+    """
     from flowloom.runs.choice import has_value
 
     found: dict[str, list[str]] = {}
     for item in options.get("at") or []:
         key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
         if not sign:
-            raise ValueError(f"`{item}` does not give a swept value\nhint: write the key and the value, like `--at load=0.8`")
-        # A value may have commas itself.
+            raise ValueError(f"`{item}` is not a key and a value\nhint: write both, such as `--at load=0.8`")
+        # A value may contain commas.
         values = [value] if has_value(results, key, value) else value.split(",")
         found.setdefault(key, []).extend(values)
     return found or None
 
 
 def targets(options: Options, found: Sequence[Path]) -> list[Path]:
-    """Where the figures of each folder go: two folders never to the same place."""
+    """Returns the target of the figures of each results folder. Two results folders never have the
+    same target.
+    """
     if not options.get("out"):
         return [folder / "figures" for folder in found]
     out = Path(console.path(options["out"]))
@@ -127,7 +133,9 @@ SUFFIXES = ("png", "svg", "pdf", "csv")
 
 
 def file_of(options: Options, kinds: Sequence[str]) -> bool:
-    """Whether `--out` names the one figure that is asked for. Raises `ValueError` for what contradicts it."""
+    """Whether `--out` names a file for the single figure. Raises `ValueError` if `--format`
+    contradicts the suffix of the file.
+    """
     suffix = Path(options.get("out") or "").suffix.lower().lstrip(".")
     if suffix not in SUFFIXES or len(kinds) != 1:
         return False
@@ -141,16 +149,18 @@ def file_of(options: Options, kinds: Sequence[str]) -> bool:
 
 
 def chosen_systems(options: Options, results: Data) -> list[str] | None:
-    """The systems asked for: `--systems A,B`, or the option once for each label."""
+    """Returns the systems that `--systems` gives: `--systems A,B`, or the option once for each
+    label.
+    """
     found: list[str] = []
     for item in options.get("systems") or []:
-        # A label may have commas itself.
+        # A label may contain commas.
         found += [item] if item in results.systems else [name.strip() for name in item.split(",")]
     return found or None
 
 
 def plot(options: Options) -> int:
-    """Draws figures of results folders, as PNG and SVG."""
+    """Draws figures of results folders, by default as PNG and SVG."""
     from flowloom.api.results import Results
     from flowloom.figures import plots, style
     from flowloom.figures.drawing import NoDataError
@@ -159,7 +169,7 @@ def plot(options: Options) -> int:
     formats = list(options.get("format") or style.FORMATS)
     found = folders(options)
     own = {name: list(options[name]) for name in ("metrics", "statistic") if options.get(name)}
-    # Without `--kind` an option asks for the kinds that take it.
+    # Without `--kind`, an option chooses the kinds that take it.
     kinds = kinds or (plots.takers(own) if own else [])
     single = file_of(options, kinds)
     for name in kinds:
@@ -193,7 +203,7 @@ def report(options: Options) -> int:
 
     found = folders(options)
     if options.get("out") and len(found) > 1:
-        raise ValueError("`--out` is for one results folder at a time\nhint: leave it out, and each folder has its own report")
+        raise ValueError("`--out` takes a single results folder\nhint: without `--out`, each folder gets its own report")
     if options.get("out"):
         target = Path(console.path(options["out"]))
         files.refuse_others(target / "report.html" if target.is_dir() else target)
@@ -208,7 +218,7 @@ def report(options: Options) -> int:
 
 
 def table(options: Options) -> int:
-    """Prints or writes the summary of a results folder in a format of tables."""
+    """Prints or writes the summary of a results folder in a format for tables."""
     from flowloom.api.results import Results
     from flowloom.base import files
 
@@ -256,7 +266,7 @@ def run_on(options: Options) -> int:
     try:
         results = Results(points.run(core, file.parent.absolute(), executor, out, meter, options["overwrite"]))
     except KeyboardInterrupt:
-        console.complain(f"results: {out}\nstopped; the same command goes on from here")
+        console.complain(f"results: {out}\nstopped; run the same command again to continue")
         raise
     finally:
         meter.close()
@@ -265,13 +275,15 @@ def run_on(options: Options) -> int:
     say(results.table())
     unfinished = sum(row["value"] or 0 for row in results.per_seed().to_pylist() if row["metric"] == "unfinished")
     if options["strict"] and unfinished:
-        console.complain(f"error: {unfinished:.0f} flows did not finish\nhint: a later `end` in the scenario gives them more time")
+        console.complain(
+            f"error: {unfinished:.0f} flows did not finish\nhint: set a later `end` in the scenario to give them more time"
+        )
         return 1
     return 0
 
 
 def new_file(options: Options) -> Path | None:
-    """The file that `--out` names. Raises `OSError` for what is there and is no file."""
+    """Returns the file that `--out` names. Raises `OSError` for a path that must not be written."""
     if not options.get("out"):
         return None
     from flowloom.base import files
@@ -282,7 +294,7 @@ def new_file(options: Options) -> Path | None:
 
 
 def export(options: Options) -> int:
-    """Writes a point in another program's format."""
+    """Writes a point in a format of another program."""
     from flowloom import exports
     from flowloom.api.results import Results
 
@@ -292,7 +304,7 @@ def export(options: Options) -> int:
 
 
 def play(options: Options) -> int:
-    """Writes a page that plays packets."""
+    """Writes a page that plays the packets of a run."""
     from flowloom.api.results import Results
     from flowloom.pages import playback
 
@@ -326,7 +338,7 @@ def compare(options: Options) -> int:
         return f"{value:.4g}" if isinstance(value, float) else words.number(value)
 
     left = [name for name in table.column_names if name.startswith("system")]
-    # Columns without any value are left out: deadlines and intervals are not always known.
+    # Columns without any value are left out: not all results have deadlines and intervals.
     known = [name for name in table.column_names if table[name].null_count < table.num_rows]
     names = left + [name for name in known if name not in left]
     rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
@@ -337,7 +349,7 @@ def compare(options: Options) -> int:
 
 
 def why(options: Options) -> int:
-    """Prints where the time of flows went, and draws it."""
+    """Prints and draws where the time of flows went."""
     from flowloom.api.results import Results
     from flowloom.base import files
     from flowloom.figures import style
@@ -364,7 +376,9 @@ def why(options: Options) -> int:
 
 
 def explained(options: Options, results: Results) -> Why | ClassWhy:
-    """Where the time went: of flows, of the last flows of groups, or of a class of flows by system."""
+    """Explains flows, the last flows of groups, or a class of flows by system, as the options ask
+    for.
+    """
     read, trace, point = options.get("files") or ".", bool(options.get("trace")), options.get("point")
     at, tail = place(options, results), options.get("tail")
     if at or results.filter or tail is not None:
@@ -375,13 +389,13 @@ def explained(options: Options, results: Results) -> Why | ClassWhy:
 
 
 def groups(text: str) -> list[int] | None:
-    """The groups that `--group` names; `None` for the slowest ones."""
+    """Returns the groups that `--group` names; `None` for the groups that took longest."""
     if text == "slowest":
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise ValueError(
-            f"`--group {text}` is neither `slowest` nor numbers of groups\nhint: write `--group slowest` or `--group 3,7`"
+            f"`--group {text}` is neither `slowest` nor a list of group numbers\nhint: write `--group slowest` or `--group 3,7`"
         )
     return [int(part) for part in parts]
 
@@ -401,7 +415,7 @@ def lab(options: Options) -> int:
 
 
 def copied(options: Options, known: Sequence[Copy], example: str) -> int:
-    """Lists what can be copied, or copies it; says what to do next."""
+    """Lists what can be copied, or copies it and prints the next command."""
     from flowloom.cli import copies
 
     names = options.get("names") or []
@@ -409,7 +423,7 @@ def copied(options: Options, known: Sequence[Copy], example: str) -> int:
         wide = max(len(one.name) for one in known)
         for one in known:
             say(f"{one.name:<{wide}}  {one.about}")
-        console.complain(f"\n`{example}` copies one to this folder")
+        console.complain(f"\n`{example}` copies `{example.split()[-1]}` to the current folder")
         return 0
     out = Path(console.path(options.get("out") or "."))
     for path in copies.write(known, names, out, bool(options.get("overwrite"))):
@@ -420,7 +434,7 @@ def copied(options: Options, known: Sequence[Copy], example: str) -> int:
 
 
 OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
-"""The command that opens a file of a kind."""
+"""The command that opens a copied file, by suffix."""
 
 
 def papers(options: Options) -> int:
@@ -462,7 +476,7 @@ def seek(options: Options) -> int:
     try:
         found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)
     except KeyboardInterrupt:
-        console.complain("stopped; the same command goes on from here")
+        console.complain("stopped; run the same command again to continue")
         raise
     finally:
         if close is not None:

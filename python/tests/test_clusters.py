@@ -122,7 +122,7 @@ def test_points_that_are_removed_during_a_run_are_missed(scenario: Scenario, tmp
         if progress["points_done"] == POINTS:
             shutil.rmtree(out / first)
 
-    with pytest.raises(_core.StorageError, match=f"has lost points of the run while it ran: {first}\nhint: "):
+    with pytest.raises(_core.StorageError, match=f"lost points during the run: {first}\nhint: "):
         scenario.run(on=Direct(), out=out, progress=remove)
     assert not Results.open(out).complete
     assert scenario.run(on=Direct(), out=out).complete
@@ -132,7 +132,7 @@ def test_a_worker_of_another_version_is_named(scenario: Scenario, tmp_path: Path
     def other(task: points.Task) -> dict[str, bytes]:
         return points.work(points.Task(task.plan, task.folder, task.point, "9.9.9+0"))
 
-    with pytest.raises(points.VersionError, match=r"this is 9\.9\.9\+0") as raised:
+    with pytest.raises(points.VersionError, match=r"this machine has 9\.9\.9\+0") as raised:
         scenario.run(on=Direct(other), out=tmp_path / "v")
     assert _core.version in str(raised.value) and "hint: install the same version" in str(raised.value)
 
@@ -153,7 +153,7 @@ def test_trouble_with_files_is_tried_again_and_then_set_aside(scenario: Scenario
     left["failures"] = 99
     with pytest.raises(points.SetAsideError, match=f"1 of {POINTS} points set aside: `{bad}`: .*No space left") as raised:
         scenario.run(on=Direct(full), out=tmp_path / "aside")
-    assert "hint: the same command runs what is missing" in str(raised.value)
+    assert "hint: the same command runs the missing points" in str(raised.value)
     left["failures"] = 0
     kept = Results.open(tmp_path / "aside")
     assert not kept.complete and sum(run.state == "done" for run in kept.runs) == POINTS - 1
@@ -172,7 +172,7 @@ def test_a_point_that_workers_die_of_is_set_aside_and_named(scenario: Scenario, 
         return points.work(task)
 
     executor = Direct(dies)
-    with pytest.raises(points.SetAsideError, match=f"`{bad}`: its worker died again and again: attempted"):
+    with pytest.raises(points.SetAsideError, match=f"`{bad}`: its worker died repeatedly: attempted"):
         scenario.run(on=executor, out=tmp_path / "d")
     assert executor.seen.count(bad) == 1, "the cluster has tried it already"
 
@@ -187,7 +187,7 @@ def test_a_pool_whose_worker_dies_says_so_and_keeps_what_is_there(scenario: Scen
         def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
             return super().submit(killed, *args, **named)
 
-    with Deadly(1) as pool, pytest.raises(OSError, match="a worker died and took the others with it"):
+    with Deadly(1) as pool, pytest.raises(OSError, match="a worker died, and the executor stopped all others"):
         scenario.run(on=pool, out=tmp_path / "k")
     assert not Results.open(tmp_path / "k").complete
     assert scenario.run(out=tmp_path / "k").complete
@@ -276,7 +276,7 @@ def test_ctrl_c_ends_a_dask_cluster_without_a_word_of_it(quick: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, "")
-    assert err == "results: results/small\nstopped; the same command goes on from here\n"
+    assert err == "results: results/small\nstopped; run the same command again to continue\n"
 
 
 def test_an_engine_that_is_not_installed(quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

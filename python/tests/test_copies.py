@@ -50,7 +50,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert copies.write(known, ["hpcc"], tmp_path)
     (tmp_path / "hpcc/flow.txt").write_text("mine")
     (tmp_path / "hpcc.toml").unlink()
-    with pytest.raises(ValueError, match=r"flow.txt` is there already, and differs\nhint: .* `--overwrite`"):
+    with pytest.raises(ValueError, match=r"flow.txt` exists already and differs\nhint: .* `--overwrite`"):
         copies.write(known, ["hpcc"], tmp_path)
     assert (tmp_path / "hpcc/flow.txt").read_text() == "mine" and not (tmp_path / "hpcc.toml").exists()
     copies.write(known, ["hpcc"], tmp_path, overwrite=True)
@@ -60,7 +60,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
 def test_a_wrong_name_copies_nothing(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"nothing here is called `dmeo`; did you mean `demo`\?\nhint: one of background_and_incast, deadlines, demo",
+        match=r"there is no `dmeo`; did you mean `demo`\?\nhint: one of background_and_incast, deadlines, demo",
     ):
         copies.write(copies.examples(), ["hpcc", "dmeo"], tmp_path)
     assert not list(tmp_path.iterdir())

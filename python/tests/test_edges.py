@@ -547,7 +547,7 @@ def test_errors_of_the_package_are_in_the_package(tmp_path: Path) -> None:
 def test_unknown_names_are_errors(ready: Path) -> None:
     results = flowloom.open(ready / "r")
     for call in (lambda: results.table(["mean_fct"]), lambda: results.plot("metrics", metrics=["mean_fct"])):
-        with pytest.raises(ValueError, match=r"no metric is called `mean_fct`; did you mean `mean_fct_s`\?"):
+        with pytest.raises(ValueError, match=r"there is no metric `mean_fct`; did you mean `mean_fct_s`\?"):
             call()
     with pytest.raises(KeyError, match=r"no column `fct_p`.*did you mean `fct_ps`"):
         results.flows(["fct_p"])

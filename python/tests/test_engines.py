@@ -54,7 +54,7 @@ def test_every_figure_says_that_the_flow_engine_made_it(fluid: Results, results:
 
 def test_results_of_both_engines_name_both() -> None:
     assert (
-        engine_note(["packet", "flow"]) == "in part flow engine (fluids with max-min fair rates, no packets), in part packet engine"
+        engine_note(["packet", "flow"]) == "partly flow engine (fluids with max-min fair rates, no packets), partly packet engine"
     )
     assert engine_note(["packet"]) == engine_note([]) == ""
     assert words.key("engine.kind", ["engine.kind"]) == "engine"

@@ -190,7 +190,7 @@ def test_sizes_beyond_what_a_format_holds_are_refused(form: str, size: int, tmp_
     (tmp_path / "flows.csv").write_text(f"src,dst,size_bytes,start\nh0,h2,{size},0us\n")
     (tmp_path / "large.toml").write_text('end = "1ms"\n' + TEXT.split('[[system]]\nlabel = "MERP"')[0])
     results = Scenario.from_file(tmp_path / "large.toml").run(out=tmp_path / "out")
-    with pytest.raises(ValueError, match=f"has {size} bytes, more than .* can read, {size - 1}"):
+    with pytest.raises(ValueError, match=f"has {size} bytes; .* reads at most {size - 1}"):
         exports.write(results, form)
 
 

@@ -42,7 +42,7 @@ class Results(Data):
     # Matplotlib is optional and slow to import: it is imported where a figure is asked for.
 
     def table(self, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> tables.Table:
-        """Return the summary as a table of text: the mean over seeds of each metric, and half its 95 % confidence interval.
+        """Returns the summary as a table of text: the mean over seeds of each metric, and half its 95 % confidence interval.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Results(Data):
         bins: int | None = None,
         dead: Collection[Collection[str]] | None = None,
     ) -> Figure:
-        """Draw a figure of the results.
+        """Draws a figure of the results.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Results(Data):
         slowest: int = 5,
         trace: bool = False,
     ) -> Why:
-        """Explain where the time of flows went, by running their point again.
+        """Explains where the time of flows went, by running their point again.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Results(Data):
     def why_groups(
         self, groups: Sequence[int] | None = None, point: str | None = None, files: str | Path = ".", *, trace: bool = False
     ) -> Why:
-        """Explain where the time of groups went: of the flow of each group that finished last.
+        """Explains where the time of groups went: of the flow of each group that finished last.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Results(Data):
     def why_class(
         self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."
     ) -> ClassWhy:
-        """Explain where the time of a class of flows went on average, in one point of each system, by running these points again.
+        """Explains where the time of a class of flows went on average, in one point of each system, by running these points again.
 
         The class holds the finished flows of these results (see `where`) whose slowdown is at or above the quantile `tail`.
 
@@ -298,7 +298,7 @@ class Results(Data):
         return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)
 
     def around(self, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
-        """Return the packets around flows, by running their point again.
+        """Returns the packets around flows, by running their point again.
 
         These are the packets that passed the ports of the flows' paths while the flows were open, with their way to these ports.
 
@@ -324,7 +324,7 @@ class Results(Data):
         return around(self, flow, point, files)
 
     def report(self, out: str | Path | None = None) -> Path:
-        """Write one HTML file with the tables and figures, which opens without a network.
+        """Writes one HTML file with the tables and figures, which opens without a network.
 
         Parameters
         ----------

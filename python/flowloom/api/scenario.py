@@ -60,7 +60,7 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario file.
+        """Reads a scenario file.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario from the text of a scenario file.
+        """Reads a scenario from the text of a scenario file.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Scenario:
         profile: str | None = None,
         memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario from a nested dict with the keys of a scenario file.
+        """Reads a scenario from a nested dict with the keys of a scenario file.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Scenario:
         return self._core.warnings
 
     def resolved(self) -> str:
-        """Return the resolved scenario as TOML.
+        """Returns the resolved scenario as TOML.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class Scenario:
         points: Sequence[str] | None = None,
         on: Executor | None = None,
     ) -> Results:
-        """Run the points of the scenario.
+        """Runs the points of the scenario.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""What needs no results: words and units, files, progress."""
+"""Modules that need no results: words and units, files, progress, errors."""

@@ -1,4 +1,4 @@
-"""Files, written at once or not at all."""
+"""Writes files completely or not at all, and finds folders."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from flowloom import _core
 
 
 def carried(folder: str) -> Path:
-    """A folder of the repository that the package carries: the one of this checkout, or else the installed one."""
+    """Returns a folder of the repository that the package contains: in this checkout, or else in
+    the installed package.
+    """
     package = Path(__file__).resolve().parents[1]
     checkout = package.parents[1] / folder
     return checkout if checkout.is_dir() else package / f"{checkout.name}_data"
 
 
 def cache() -> Path:
-    """The folder for what can be made again: `flowloom` in `XDG_CACHE_HOME`, or in `~/.cache`."""
+    """Returns the folder for files that can be made again: `flowloom` in `XDG_CACHE_HOME`, or in
+    `~/.cache`.
+    """
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "flowloom"
 
 
 def refuse_others(path: Path) -> None:
-    """Raises `OSError` for a path that no command may write.
+    """Checks that a command may write a path.
 
-    These are devices, pipes and folders, and what belongs to results.
+    Raises `OSError` for devices, pipes and folders, and for files of results.
     """
     if path.exists() and not path.is_file():
         what = "folder" if path.is_dir() else "device or a pipe"
@@ -32,20 +36,19 @@ def refuse_others(path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Writes a file of a command, as `put` does. Raises `OSError` where `refuse_others` does."""
+    """Writes a file for a command. Raises `OSError` for a path that a command must not write."""
     refuse_others(path)
     put(path, content)
 
 
 def put(path: Path, content: bytes | str) -> None:
-    """Writes a file so that under its name there is never half of it, whatever happens; makes its folder where it is missing.
-
-    A link is followed.
+    """Writes a file completely or not at all, and creates its folder if it is missing. Follows
+    links.
     """
     data = content.encode() if isinstance(content, str) else content
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Short, since the name itself may be as long as the system allows.
+    # Shortened: the name may be as long as the file system allows.
     draft = path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
     try:
         draft.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The progress of long work, and the time that is left."""
+"""The progress of long work, with the remaining time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from flowloom.base import words
 
 
 class Meter:
-    """Shows the progress of a run and the time that is left: on a terminal one line, elsewhere a line per tenth."""
+    """Shows the progress of a run and the remaining time: one line on a terminal, otherwise a line
+    per tenth.
+    """
 
     def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.label = words.escaped(label)
@@ -22,11 +24,11 @@ class Meter:
         self.tenth = -1
 
     def __call__(self, progress: Mapping[str, Any]) -> None:
-        """Takes what a run reports."""
+        """Shows the progress that a run reports."""
         total = float(progress.get("points_total") or 1)
         inside = float(progress.get("flows_done") or 0) / float(progress.get("flows_total") or 1)
         share = min((float(progress.get("points_done") or 0) + min(inside, 0.99)) / total, 1.0)
-        if self.skipped is None:  # points of an earlier run say nothing about the pace of this one
+        if self.skipped is None:  # points of an earlier run do not count for the speed of this run
             self.skipped = float(progress.get("points_skipped") or 0) / total
         spent = self.clock() - self.began
         pace = share - self.skipped
@@ -49,7 +51,7 @@ class Meter:
 
 
 def span(seconds: float) -> str:
-    """A time to wait: `45 s`, `12 min`, `3 h 20 min`."""
+    """Returns a duration as text: `45 s`, `12 min`, `3 h 20 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

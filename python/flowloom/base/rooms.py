@@ -1,4 +1,4 @@
-"""Rooms of the package: folders with one module per entry and a list of these modules."""
+"""Rooms of the package: folders with one module per entry, and a list of these modules."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowloom import _core
 
 @dataclass(frozen=True)
 class Meta:
-    """What an entry says of itself: `META` of its module."""
+    """The description of an entry: `META` of its module."""
 
     summary: str
-    """What it is, in one line without a full stop."""
+    """A description in one line, without a full stop."""
     needs: str
-    """The table of results that it is made from."""
+    """The table of results that the entry reads."""
     source: str = ""
-    """Where its format is defined, if another program defines it."""
+    """The definition of the format, if another program defines it."""
     suffix: str = ""
-    """The suffix of the files that it writes, if it always writes the same."""
+    """The suffix of the files that the entry writes, if all of them have the same."""
     metric: str = ""
-    """A metric of its quantity, if not all results have that: it is shown by itself only with this metric."""
+    """A metric that results must have for the figure to be drawn by default; empty if it is always drawn."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,15 @@ class Entry:
 
 
 def room(package: str, names: Sequence[str]) -> dict[str, Entry]:
-    """The entries of a room by name, in this order. `package` is its folder, `names` are modules in it."""
+    """Returns the entries of a room by name, in the given order. `package` is the folder of the
+    room, `names` are its modules.
+    """
     modules = [import_module(f"{package}.{name}") for name in names]
     return {name: Entry(name, module.META, module) for name, module in zip(names, modules, strict=True)}
 
 
 def refuse_unknown(what: str, name: str, known: Iterable[str]) -> None:
-    """Raises `ValueError` for the name of what is no `what`."""
+    """Raises `ValueError` for a name that is not in `known`. `what` is the noun for the names."""
     names = list(known)
     if name not in names:
         near = _core.nearest(name, names)

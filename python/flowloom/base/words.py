@@ -1,4 +1,4 @@
-"""Words and units: how metrics, swept keys and numbers are written in tables and figures."""
+"""Names and units: the spelling of metrics, swept keys and numbers in tables and figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PURE = ("", "1", "count", "ratio", "flows", "packets")
 
 
 def scale(unit: str, values: Iterable[float]) -> tuple[float, str]:
-    """The unit in which values read best, and how many of the base unit it is.
+    """Returns the size and the name of the unit in which values are easiest to read.
 
     >>> scale("s", [0.0021, 0.012])
     (0.001, 'ms')
@@ -58,7 +58,7 @@ def _words(metric: str) -> list[str]:
 
 
 def title(metric: str) -> str:
-    """A metric's name in words.
+    """Returns the name of a metric in words.
 
     >>> title("p999_fct_s")
     '99.9th-percentile FCT'
@@ -67,7 +67,7 @@ def title(metric: str) -> str:
 
 
 def short(metric: str) -> str:
-    """A metric's name for the head of a column.
+    """Returns the name of a metric for the header of a column.
 
     >>> short("p999_fct_s")
     'p99.9 FCT'
@@ -76,7 +76,7 @@ def short(metric: str) -> str:
 
 
 def axis(quantity: str, unit: str) -> str:
-    """An axis label with its unit.
+    """Returns the label of an axis, with its unit.
 
     >>> axis("mean FCT", "ms")
     'mean FCT (ms)'
@@ -85,14 +85,14 @@ def axis(quantity: str, unit: str) -> str:
 
 
 _HIDDEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
-"""Unicode's categories of characters that draw nothing or reorder the text around them."""
+"""Unicode categories of characters that draw nothing, or that reorder the text around them."""
 _UNUSUAL = re.compile(r"[^ -~\n\t]")
 
 
 def escaped(text: str) -> str:
     """Writes every hidden character of a text as its number. Line feeds and tabs stay.
 
-    Labels, names and paths may hold such characters. Unescaped, a terminal or a page shows another text than the one it holds.
+    Labels, names and paths may have hidden characters. Unescaped, they make a terminal or a page show a different text.
 
     >>> escaped("TCP\\u202e 1")
     'TCP\\\\u{202e} 1'
@@ -106,12 +106,13 @@ def escaped(text: str) -> str:
 
 
 def key(name: str, among: Iterable[str] = ()) -> str:
-    """A swept key by its last word, unless another key among them ends the same way.
+    """Returns the last word of a swept key, or the whole key if another key in `among` ends with
+    this word.
 
     >>> key("workload.web.load", ["workload.web.load", "topology.rate"])
     'load'
     """
-    # The kind of a part goes by the name of the part.
+    # The key of a part's kind is shown as the name of the part.
     name = name.removesuffix(".kind")
     last = name.rsplit(".", 1)[-1]
     clash = any(other != name and other.rsplit(".", 1)[-1] == last for other in among)
@@ -119,7 +120,7 @@ def key(name: str, among: Iterable[str] = ()) -> str:
 
 
 def joined(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Joins names with commas and `and`.
 
     >>> joined(["a", "b", "c"])
     'a, b and c'
@@ -128,7 +129,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """How many there are of something.
+    """Returns a count with its noun.
 
     >>> counted(1, "seed"), counted(3, "seed")
     ('1 seed', '3 seeds')
@@ -137,7 +138,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def number(value: object) -> str:
-    """A swept value as text: numbers without needless digits.
+    """Returns a swept value as text, without needless digits.
 
     >>> number(0.30000000000000004)
     '0.3'
@@ -146,7 +147,7 @@ def number(value: object) -> str:
 
 
 def column(label: str) -> str:
-    """The name of a column, from the label of an axis: one word that ends with the unit.
+    """Returns the name of a column for the label of an axis: one word that ends with the unit.
 
     >>> column("99th percentile of FCT (ms)"), column("busy (%)"), column("goodput (Gbit/s)")
     ('99th_percentile_of_FCT_ms', 'busy_percent', 'goodput_Gbit_per_s')
@@ -156,11 +157,12 @@ def column(label: str) -> str:
 
 
 _INCHES: Mapping[str, float] = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
-"""Units of lengths on paper. A point is that of TeX, in which LaTeX gives the width of a column."""
+"""Units of lengths on paper. `pt` is the point of TeX, since LaTeX prints the width of a column in it."""
 
 
 def inches(length: object, name: str = "width") -> float:
-    """A length on paper in inches: a text with a unit, or a number of inches. Raises `ValueError` for anything else.
+    """Returns a length on paper in inches, from a text with a unit or a number of inches. Raises
+    `ValueError` for other values.
 
     >>> round(inches("8.5cm"), 3), inches(3.33)
     (3.346, 3.33)
@@ -195,12 +197,12 @@ _LATEX: Mapping[str, str] = {
     "…": r"\dots{}",
     "’": "'",
 }
-"""Characters that LaTeX reads as commands, or that its fonts lack."""
+"""Replacements of characters that LaTeX reads as commands or that its fonts lack."""
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def latex(text: str) -> str:
-    r"""A text as LaTeX sets it: what would be a command is escaped.
+    r"""Escapes the characters of a text that LaTeX reads as commands.
 
     >>> print(latex("p99_fct (µs), 95 % ± 10⁻³"))
     p99\_fct (\textmu{}s), 95 \% $\pm$ 10$^{-3}$
@@ -210,7 +212,7 @@ def latex(text: str) -> str:
 
 
 def milliseconds(literal: object) -> float | None:
-    """A time of a scenario in ms; `None` for `auto`.
+    """Returns a time of a scenario in ms; `None` for `auto`.
 
     >>> milliseconds("40us")
     0.04
@@ -248,7 +250,8 @@ def unit(written: str) -> str:
 
 
 def window(windows: Iterable[tuple[int, int]]) -> str:
-    """Measurement windows in ps as text: the window, or how long the windows are where they differ.
+    """Returns measurement windows in ps as text: the window, or the range of lengths if the windows
+    differ.
 
     >>> window([(0, 20_000_000_000)])
     'from 0 to 20 ms'
@@ -257,7 +260,7 @@ def window(windows: Iterable[tuple[int, int]]) -> str:
     """
     found = sorted(set(windows))
     if not found:
-        return "in no window: the run ended before it began"
+        return "in no window: the run ended before the window began"
     lengths = sorted(end - start for start, end in found)
     ends = found[0] if len(found) == 1 else (lengths[0], lengths[-1])
     factor, unit = scale("s", [end * 1e-12 for end in ends])
@@ -268,9 +271,10 @@ def window(windows: Iterable[tuple[int, int]]) -> str:
 
 
 def literals(values: Sequence[object]) -> tuple[list[float] | None, str]:
-    """Swept values as places on an axis, and their unit, the smallest one: `["10us", "2ms"]` is `([10.0, 2000.0], "us")`.
+    """Returns swept values as numbers, and their unit: the smallest of their units, as in `([10.0,
+    2000.0], "us")` for `["10us", "2ms"]`.
 
-    `None` when they are not numbers of one quantity, so that the axis must name them one by one.
+    Returns `None` and an empty unit if the values are not numbers of one quantity.
     """
     read = [_literal(value) for value in values]
     found = [one for one in read if one is not None]
@@ -287,7 +291,9 @@ def literals(values: Sequence[object]) -> tuple[list[float] | None, str]:
 
 
 def sorting(value: object) -> tuple[bool, float, str]:
-    """What sorts swept values: numbers by size, `"2ms"` behind `"10us"`, and names behind them."""
+    """Returns the sort key of a swept value. Numbers are sorted by size (`"2ms"` after `"10us"`),
+    before other texts.
+    """
     read = _literal(value)
     if read is None:
         return True, 0.0, str(value)
@@ -301,7 +307,9 @@ def _literal(value: object) -> tuple[float, str] | None:
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> int:
-    """How many decimals show `digits` significant digits of a middling value; none when all values are whole."""
+    """Returns the number of decimals that shows `digits` significant digits of the median; 0 if all
+    values are whole numbers.
+    """
     known = sorted(abs(v) for v in values if math.isfinite(v) and v != 0)
     if not known or all(v == int(v) for v in known):
         return 0

@@ -1,1 +1,1 @@
-"""What only the command line needs."""
+"""Modules that only the command line uses."""

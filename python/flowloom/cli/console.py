@@ -1,4 +1,6 @@
-"""What the command line prints to: it goes on when nobody reads, and says when what it prints was lost."""
+"""Output of the command line: it continues when nobody reads, and reports lost output at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ TERMINATED = 143
 """The exit code of a command that SIGTERM has stopped."""
 
 ASCII = {"─": "-", "±": "+-", "µ": "u", "…": "...", "·": "-", "–": "-", "≤": "<=", "≥": ">=", "×": "x", "→": "->", "’": "'"}
-"""How characters are written where the output has no place for them; any other is a question mark."""
+"""Replacements of characters that the encoding of the output lacks; all others become question marks."""
 
 
 def in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Writes characters that the encoding lacks as `ASCII` has them."""
+    """Replaces characters that the encoding of the output lacks, as listed in `ASCII`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
@@ -32,7 +34,7 @@ codecs.register_error("flowloom", in_ascii)
 
 
 class LostError(Exception):
-    """What was printed could not be written, as on a full disk."""
+    """Output was lost because it could not be written, such as on a full disk."""
 
 
 _lost: list[OSError] = []
@@ -40,7 +42,9 @@ _lost: list[OSError] = []
 
 @contextmanager
 def ready() -> Iterator[None]:
-    """Makes the streams fit to print to, and lets SIGTERM end a command as Ctrl-C does, for the commands that run inside."""
+    """Prepares the standard streams for printing, and makes SIGTERM end a command as Ctrl-C
+    does.
+    """
     reopen()
     _lost.clear()
     for stream in (sys.stdout, sys.stderr):
@@ -55,7 +59,7 @@ def ready() -> Iterator[None]:
     former_hook, sys.unraisablehook = sys.unraisablehook, unraisable
     with warnings.catch_warnings():
         warnings.showwarning = show_warning  # type: ignore[assignment]
-        # A label may have characters, as emoji, that the font of the figures lacks: they are drawn as boxes.
+        # Labels may have characters that the font of figures lacks, such as emoji: they are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         try:
             yield
@@ -73,34 +77,40 @@ _interrupts: list[int] = []
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C: as in Python itself, but remembered, since a library that is being imported may make an error of its own of it."""
+    """Handles Ctrl-C as Python does, and records it: a library that is being imported may turn it
+    into another error.
+    """
     _interrupts.append(number)
     signal.default_int_handler(number, frame)
 
 
 def unraisable(lost: sys.UnraisableHookArgs) -> None:
-    """An error that Python has no place to raise, as that of Ctrl-C while it frees the lock of an import: Ctrl-C is remembered."""
+    """Ignores Ctrl-C where Python cannot raise an error, such as while it releases the lock of an
+    import. `interrupt` has recorded it.
+    """
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
 
 
 def interrupted() -> bool:
-    """Whether Ctrl-C has come."""
+    """Whether Ctrl-C was pressed."""
     return bool(_interrupts)
 
 
 def terminate(number: int, frame: object) -> None:
-    """Ends the command: files are written whole or not at all."""
+    """Ends the command. Files are written completely or not at all."""
     raise SystemExit(TERMINATED)
 
 
 def show_warning(message: Warning | str, *where: object) -> None:
-    """A warning as one line, without the line of source that raised it."""
+    """Prints a warning without the line of source that raised it."""
     complain(f"warning: {message}")
 
 
 def reopen() -> None:
-    """Opens standard streams that are closed: the next file opened would take their place, and what is printed would go there."""
+    """Opens standard streams that are closed. Otherwise the next file opened would take the place
+    of such a stream and receive what is printed.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -113,18 +123,20 @@ def reopen() -> None:
 
 
 def say(text: object = "") -> None:
-    """Prints a line of results. When it cannot be written the command goes on, so that its files are whole."""
+    """Prints a line of results. If it cannot be written, the command continues, so that its files
+    are complete.
+    """
     try:
         print(words.escaped(str(text)), flush=True)
     except OSError as error:
-        # A reader that went away (`| head`) has seen enough; a full disk is told of at the end.
+        # A reader that closed the pipe (`| head`) needs no more; other errors are reported at the end.
         if not isinstance(error, BrokenPipeError):
             _lost.append(error)
         silence()
 
 
 def silence() -> None:
-    """Drops what is printed from here on, and what is still in the buffer."""
+    """Discards all further output, and what is still in the buffer."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -132,13 +144,15 @@ def silence() -> None:
 
 
 def complain(text: object) -> None:
-    """Prints a line to the person; what cannot be told stops nothing."""
+    """Prints a line to the standard error. Errors while printing are ignored."""
     with suppress(OSError, ValueError):
         print(words.escaped(str(text)), file=sys.stderr, flush=True)
 
 
 def arguments(argv: list[str]) -> list[str]:
-    """Arguments as text, whatever the locale makes of their bytes. Raises `ValueError` for bytes that are no text."""
+    """Returns the arguments as text, whatever the locale. Raises `ValueError` for bytes that are
+    not UTF-8.
+    """
     found = []
     for argument in argv:
         try:
@@ -152,5 +166,5 @@ def arguments(argv: list[str]) -> list[str]:
 
 
 def path(text: str) -> str:
-    """A path of the compiled part as the system's calls want it."""
+    """Returns a path from the compiled part in the encoding of the file system."""
     return os.fsdecode(text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""An archive of a run: scenario, results, and the one command that remakes them."""
+"""Archives of runs: the scenario, the results, and the command that reproduces them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ The results were made by flowloom {program}. In this folder, this command makes 
 """
 
 DATE = (1980, 1, 1, 0, 0, 0)
-"""Of every file in an archive, so that the same results make the same archive."""
+"""The date of every file in an archive, so that the same results make the same archive."""
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark, which is not a part of a file's content."""
+"""A byte order mark, which is not part of the content that is hashed."""
 
 
 def write(results: Data, scenario: Path | None = None, out: Path | None = None) -> Path:
-    """Writes the archive of a run. `scenario` is its file, beside which the files lie that it reads. Returns the archive.
+    """Writes the archive of a run. Returns the archive.
 
-    Every file is compared with its hash in the manifests. Raises `ValueError` for results that are
-    incomplete, and for input files that are missing or are not those that the run read.
+    `scenario` is the scenario file. The files that the scenario reads are found relative to it.
+    Every file is compared with its hash in the manifests. Raises `ValueError` for incomplete
+    results, and for input files that are missing or have changed since the run.
     """
     folder = results.path
     if folder is None or not results.complete:
-        raise ValueError("the run is incomplete\nhint: the same `flowloom run` completes it")
+        raise ValueError("the run is incomplete\nhint: run the same `flowloom run` again to complete it")
     wanted = {plain(one["path"]): source(one["path"], one["hash"], scenario) for one in results.manifest["inputs"]}
     names = own_names(wanted)
     made = {f"{names['results']}/{path.relative_to(folder).as_posix()}": unlinked(folder, path) for path in results._core.whole()}
@@ -63,7 +64,9 @@ def write(results: Data, scenario: Path | None = None, out: Path | None = None) 
 
 
 def own_names(inputs: Iterable[str]) -> dict[str, str]:
-    """The names of the archive's own files and folder, which differ from those of the inputs."""
+    """Returns the names of the archive's own files and folder, chosen to differ from the names of
+    the inputs.
+    """
     taken = {name.split("/")[0].casefold() for name in inputs}
     found = {}
     for name in ("README.txt", "scenario.toml", "results", "SHA256SUMS"):
@@ -75,7 +78,9 @@ def own_names(inputs: Iterable[str]) -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """The path of an input in the archive. Raises `ValueError` if it leads out of the archive."""
+    """Returns the path of an input in the archive. Raises `ValueError` if it leads out of the
+    archive.
+    """
     windows = PureWindowsPath(name)
     if windows.anchor or ".." in windows.parts or PurePosixPath(name).is_absolute():
         raise ValueError(
@@ -85,33 +90,34 @@ def plain(name: str) -> str:
 
 
 def source(name: str, wanted: str, scenario: Path | None) -> bytes:
-    """The content of a file that the scenario reads, if it has the hash `wanted`."""
+    """Returns the content of a file that the scenario reads. Raises `ValueError` unless it has the
+    hash `wanted`.
+    """
     if scenario is None:
         raise ValueError(
-            f"the scenario reads `{name}`\nhint: name the scenario's file with `--scenario`, which `{name}` lies beside"
+            f"the scenario reads `{name}`\nhint: name the scenario file with `--scenario`; `{name}` is found relative to it"
         )
     path = scenario.parent / name
     if not path.is_file():
-        raise ValueError(f"there is no `{path}`, which the scenario reads\nhint: `--scenario` names the file that was run")
+        raise ValueError(f"there is no `{path}`, which the scenario reads\nhint: give `--scenario` the file that was run")
     content = unlinked(scenario.parent, path)
     if _core.content_hash(content.removeprefix(MARK)) != wanted:
-        raise ValueError(
-            f"`{path}` is not the file that the run read: its content has changed\n"
-            "hint: put the file of the run there, or run the scenario again"
-        )
+        raise ValueError(f"`{path}` has changed since the run\nhint: restore the file, or run the scenario again")
     return content
 
 
 def unlinked(folder: Path, path: Path) -> bytes:
-    """The content of a file in a folder. Raises `ValueError` if the file is behind a link."""
+    """Returns the content of a file in a folder. Raises `ValueError` if the path contains a
+    link.
+    """
     inside = os.path.normpath(path.relative_to(folder))
     if path.resolve() != folder.resolve() / inside:
-        raise ValueError(f"`{path}` is a link or lies behind one\nhint: put the file itself in its place")
+        raise ValueError(f"`{path}` is a link or is in a linked folder\nhint: replace the link by the file")
     return path.read_bytes()
 
 
 def zipped(folder: str, files: Mapping[str, bytes]) -> bytes:
-    """Files in a folder as an archive."""
+    """Packs files into a ZIP archive, inside a folder."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

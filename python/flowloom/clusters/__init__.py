@@ -1,1 +1,1 @@
-"""Points on the workers of clusters."""
+"""Points that run on the workers of clusters."""

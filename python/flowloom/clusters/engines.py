@@ -1,4 +1,4 @@
-"""The engines of clusters that the command line knows: Dask and Slurm."""
+"""The clusters that the command line supports: Dask and Slurm."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from flowloom.clusters.points import VersionError, version, versions
 
 
 def engine(on: str, workers: int | None, out: Path) -> tuple[Executor, Callable[[], None]]:
-    """The executor that `--on` names, and what ends it. Raises `ImportError`, `ValueError` or `OSError` where there is none."""
+    """Returns the executor that `--on` names, and a function that closes it.
+
+    Raises `ImportError`, `ValueError` or `OSError` if there is none.
+    """
     if on == "slurm":
         return slurm(workers, out)
     return dask(on, workers)
 
 
 DEATHS = 10
-"""How many workers may die of one point before it is set aside."""
+"""The number of workers that may die while running a point before the point is set aside."""
 
 PATIENCE = "10s"
-"""How long a scheduler may take to answer."""
+"""The time that a scheduler may take to answer."""
 
 
 def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
-    """The workers of a Dask scheduler, or of a cluster of its own on this machine."""
+    """Connects to the workers of a Dask scheduler, or starts workers on this machine."""
     try:
         import dask as library
         from distributed import Client
@@ -57,13 +60,17 @@ def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
 
 
 def close(opened: Any) -> None:
-    """Closes a client or a cluster. Ctrl-C is delayed: after an interrupted close, the next one waits for 10 s."""
+    """Closes a client or a cluster. Ctrl-C is delayed: after an interrupted close, the next close
+    waits for 10 s.
+    """
     with without_ctrl_c(), suppress(Exception):
         opened.close()
 
 
 def local_cluster(workers: int | None, opened: ExitStack) -> Any:
-    """Starts workers on this machine. `opened` closes them. They log nothing, and Ctrl-C reaches this process only."""
+    """Starts workers on this machine, which `opened` closes. They log nothing, and Ctrl-C reaches
+    only this process.
+    """
     from multiprocessing import resource_tracker
 
     from dask import config
@@ -82,9 +89,10 @@ def local_cluster(workers: int | None, opened: ExitStack) -> Any:
 
 @contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Delays Ctrl-C. Threads and processes that are started inside inherit the mask and never receive it.
+    """Delays Ctrl-C. Threads and processes that are started inside inherit the signal mask and
+    never receive it.
 
-    Windows has no masks: there Ctrl-C is not delayed.
+    Windows has no signal masks: there Ctrl-C is not delayed.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -99,7 +107,7 @@ def without_ctrl_c() -> Iterator[None]:
 def greet(address: str) -> None:
     """Checks that a Dask scheduler answers. Raises `TimeoutError` after `PATIENCE`.
 
-    A client of Dask waits without a limit for the handshake of a port that accepts connections.
+    A client of Dask waits without a limit for the handshake with a port that accepts connections.
     """
     import asyncio
 
@@ -114,9 +122,10 @@ def greet(address: str) -> None:
 
 
 def slurm(workers: int | None, out: Path, cluster: str = "slurm") -> tuple[Executor, Callable[[], None]]:
-    """Jobs of Slurm, one per point, at most `workers` at a time. `SBATCH_*` variables set partition, time and account.
+    """Runs each point as a job of Slurm, at most `workers` at a time. `SBATCH_*` variables set the
+    partition, the time limit and the account.
 
-    What the jobs print goes to a folder beside the results, with `-slurm` behind its name.
+    The output of the jobs goes to a folder next to the results, whose name ends with `-slurm`.
     """
     try:
         import submitit
@@ -134,10 +143,10 @@ def slurm(workers: int | None, out: Path, cluster: str = "slurm") -> tuple[Execu
 
 
 class Jobs(Executor):
-    """Jobs of submitit as futures."""
+    """Presents jobs of submitit as futures."""
 
     LOOK_S = 0.5
-    """Between two looks at the jobs."""
+    """The time between two checks of the jobs, in s."""
 
     def __init__(self, jobs: Any) -> None:
         import threading
@@ -158,7 +167,7 @@ class Jobs(Executor):
         return future
 
     def watch(self) -> None:
-        """Looks for jobs that have ended, until the executor ends."""
+        """Completes the futures of jobs that have ended, until the executor is shut down."""
         while not self.ended.wait(self.LOOK_S):
             with self.lock:
                 done = [job for job in self.open if job.done()]
@@ -172,7 +181,7 @@ class Jobs(Executor):
                     future.set_exception(error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends it: jobs that have not ended are cancelled."""
+        """Shuts the executor down and cancels jobs that have not ended."""
         self.ended.set()
         with self.lock:
             for job in self.open:

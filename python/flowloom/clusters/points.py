@@ -1,7 +1,8 @@
-"""Points of a scenario on the workers of a cluster.
+"""Runs points of a scenario on the workers of a cluster.
 
-Points are independent. A worker gets the whole plan as text and the name of a point, and sends the files of the point back. The
-files are placed in the results folder as if the point had been run there, so that a run can begin on a cluster and end on a laptop.
+Points are independent. A worker gets the whole plan as text and the name of a point, and returns
+the files of the point. The files are placed in the results folder as if the point had been run
+there, so a run can begin on a cluster and end on a laptop.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from flowloom.base.files import put
 from flowloom.runs.data import Data
 
 Progress = Callable[[dict[str, Any]], object]
-"""Called during a run with what is done so far."""
+"""A function that is called during a run with what is done so far."""
 
 MANIFEST = "manifest.json"
-"""The file of a point that is written last: without it the others do not count."""
+"""The file of a point that is written last: without it, the point does not count as done."""
 
 TRIES = 3
-"""How often a point is run whose worker has trouble with files, such as a full disk."""
+"""The maximum number of runs of a point whose worker cannot use its files, such as on a full disk."""
 
 
 class SetAsideError(OSError):
-    """Points that workers could not run. All others have been run."""
+    """Raised when workers could not run some points. All other points have been run."""
 
 
 class VersionError(ValueError):
-    """A worker has another version of flowloom."""
+    """Raised when a worker has another version of flowloom."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A point to run. A worker needs nothing but the program, and the files that the scenario names."""
+    """A point to run. A worker needs only flowloom and the files that the scenario names."""
 
     plan: str
     """The plan with every default, as TOML."""
     folder: str
-    """Where the relative paths in it start."""
+    """The folder at which relative paths in the plan start."""
     point: str
     version: str
-    """The program that asks."""
+    """The version of the program that runs the scenario."""
     memory: str | None = None
-    """The memory that the point may take; `None`: what is free on the worker's machine."""
+    """The memory that the point may take; `None`: the memory that is free on the worker's machine."""
 
 
 def work(task: Task) -> dict[str, bytes]:
-    """Runs a point, on a worker. Returns its files by name."""
+    """Runs a point on a worker. Returns its files by name."""
     if _core.version != task.version:
         raise VersionError(versions({"a worker": _core.version}, task.version))
     plan = _core.Scenario.from_toml(task.plan, "plan", task.folder, memory=task.memory)
@@ -62,14 +63,14 @@ def work(task: Task) -> dict[str, bytes]:
 
 
 def version() -> str:
-    """The version of the program, asked of a worker."""
+    """Returns the version of flowloom. Runs on a worker."""
     return _core.version
 
 
 def versions(found: Mapping[str, str], own: str) -> str:
-    """What to say of workers with another version."""
+    """Returns the message about workers with another version."""
     listed = ", ".join(f"{worker} has flowloom {other}" for worker, other in found.items())
-    return f"{listed}; this is {own}\nhint: install the same version on all machines: results depend on it"
+    return f"{listed}; this machine has {own}\nhint: install the same version on all machines: results depend on it"
 
 
 def run(
@@ -81,13 +82,14 @@ def run(
     overwrite: bool = False,
     points: Sequence[str] | None = None,
 ) -> _core.Results:
-    """Runs the points of a scenario that `out` does not have yet on the workers of `executor`.
+    """Runs the points of a scenario that are missing in `out` on the workers of `executor`.
 
     Relative paths in the scenario start at `folder`, on the workers too.
 
-    The results are the same bytes as those of a run on this machine, except for times and memory in manifests. What is done is in
-    `out` at once: a run that was stopped goes on there, on whatever executor. A point whose worker dies, or cannot write its files,
-    is tried again; when that does not help it is set aside, the others are run, and `SetAsideError` names it at the end.
+    The results have the same bytes as those of a run on this machine, except for times and memory
+    in manifests. Each finished point is in `out` at once: a stopped run continues there, with any
+    executor. A point whose worker dies or cannot write its files is tried again. If that fails, the
+    point is set aside, all other points are run, and `SetAsideError` names it at the end.
     """
     if out is None:
         raise ValueError("a run on other machines needs `out`, the folder for its results")
@@ -105,23 +107,23 @@ def run(
     try:
         aside = collect(executor, tasks, out, told)
     finally:
-        # What came back counts, however this ends.
+        # Points that were returned count, however the run ends.
         results = core.run(1, 1, str(out), None, False, [])
     if aside:
         first, why = next(iter(aside.items()))
         more = f", and {len(aside) - 1} more" if len(aside) > 1 else ""
-        hint = "the same command runs what is missing, and without `--on` it runs here"
+        hint = "the same command runs the missing points; without `--on`, it runs them on this machine"
         raise SetAsideError(f"{len(aside)} of {len(wanted)} points set aside: `{first}`: {why}{more}\nhint: {hint}")
     lost = set(wanted) - {run.point for run in Data(results).runs if run.state == "done"}
     if lost:
-        hint = "something else removed or replaced them: the same command runs them again"
-        raise _core.StorageError(f"`{out}` has lost points of the run while it ran: {', '.join(sorted(lost))}\nhint: {hint}")
+        hint = "another program removed or replaced them; the same command runs them again"
+        raise _core.StorageError(f"`{out}` lost points during the run: {', '.join(sorted(lost))}\nhint: {hint}")
     return results
 
 
 @dataclass
 class Told:
-    """Tells how far a run is."""
+    """Reports the progress of a run."""
 
     progress: Progress | None
     total: int
@@ -144,7 +146,9 @@ class Told:
 
 
 def collect(executor: Executor, tasks: Sequence[Task], out: Path, told: Told) -> dict[str, str]:
-    """Runs tasks and places what comes back. Returns the points that were set aside, and why."""
+    """Runs tasks and places their files. Returns the points that were set aside, with the
+    reasons.
+    """
     tries = dict.fromkeys((task.point for task in tasks), 1)
     aside: dict[str, str] = {}
     open_ones = {executor.submit(work, task): task for task in tasks}
@@ -171,22 +175,25 @@ def collect(executor: Executor, tasks: Sequence[Task], out: Path, told: Told) ->
 
 
 def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, bool]:
-    """Places the files of a point that has come back. Returns why there are none, if so, and whether to try again.
+    """Places the files of a point that a worker returned. Returns the reason if there are none, and
+    whether to try again.
 
-    Raises what is wrong with the scenario, with the worker's version, or with this machine's disk.
+    Raises errors of the scenario, of the worker's version, and of this machine's disk.
     """
     try:
         files = future.result()
     except (VersionError, _core.ScenarioError, _core.RunError):
         raise
     except BrokenExecutor as error:
-        raise OSError(f"a worker died and took the others with it: {error}\nhint: the same command goes on from here") from None
+        raise OSError(
+            f"a worker died, and the executor stopped all others: {error}\nhint: run the same command again to continue"
+        ) from None
     except OSError as error:
         return f"its worker could not use a file: {error}".splitlines()[0], True
     except Exception as error:
         if not is_death(error):
             raise
-        return f"its worker died again and again: {error}".splitlines()[0], False
+        return f"its worker died repeatedly: {error}".splitlines()[0], False
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name == MANIFEST):
@@ -195,5 +202,7 @@ def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, b
 
 
 def is_death(error: BaseException) -> bool:
-    """Whether the error says that workers died of a point, in the words of Dask and of Slurm."""
+    """Whether the error reports that workers died while running a point, as named by Dask and
+    Slurm.
+    """
     return type(error).__name__ in ("KilledWorker", "FailedJobError", "UncompletedJobError", "CancelledError")

@@ -1,4 +1,6 @@
-"""Results in other programs' formats: one module per format with its `META` and `write`, and one line in the list."""
+"""Exports of results in formats of other programs: one module per format with `META` and `write`,
+and one line in the list.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ FORMATS = room(
 
 
 def write(results: Data, form: str, point: str | None = None, out: Path | None = None) -> Path:
-    """Writes a point of results in a format; `point` names it where there are several. Returns the file.
+    """Writes a point of results in a format. Returns the file.
 
-    Raises `ValueError` for a format or point that there is not, and for what the format cannot hold, `ImportError` where a library
-    is missing.
+    `point` names the point; it is needed if there are several. Raises `ValueError` for an unknown
+    format or point and for results that the format cannot hold, and `ImportError` if a library is
+    missing.
     """
     refuse_unknown("format", form, FORMATS)
     run = chosen(results, point)
@@ -33,7 +36,7 @@ def write(results: Data, form: str, point: str | None = None, out: Path | None =
 
 
 def chosen(results: Data, point: str | None) -> Run:
-    """The point of this name, or the only one."""
+    """Returns the point with this name, or the only point."""
     runs = [run for run in results.runs if run.state == "done" and not run.ideal]
     if point is None and len(runs) == 1:
         return runs[0]

@@ -1,7 +1,8 @@
-"""Flow files of HPCC's simulator (ns-3): the flows of a point, to run them there.
+"""Writes flow files of HPCC's simulator (ns-3), to run the flows of a point there.
 
-A flow is a line with source, destination, priority group 3, port 100, bytes and the start in seconds, to the picosecond. Hosts
-have their names where these are numbers, as in a topology of that simulator; else their numbers from 0.
+A flow is a line with source, destination, priority group 3, port 100, bytes and the start in
+seconds, to the picosecond. Hosts keep their names if these are numbers, as in a topology of HPCC's
+simulator; otherwise they are numbered from 0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ META = Meta(
 )
 
 LARGEST = 2**32 - 1
-"""That simulator reads sizes into 32 bits."""
+"""HPCC's simulator stores sizes in 32 bits."""
 
 
 def write(results: Data, run: Run, path: Path) -> None:
@@ -34,6 +35,6 @@ def write(results: Data, run: Run, path: Path) -> None:
 
 
 def seconds(time_ps: int) -> str:
-    """A time in seconds, without rounding."""
+    """Returns a time in seconds as text, without rounding."""
     whole, rest = divmod(time_ps, 10**12)
     return f"{whole}.{rest:012}"

@@ -1,7 +1,7 @@
-"""Connection matrices of htsim (`.cm`): the flows of a point, to run them there.
+"""Writes connection matrices of htsim (`.cm`), to run the flows of a point there.
 
-A flow has the number that it has in flowloom plus one, since 0 is not allowed there, and its start in picoseconds. Hosts have
-their numbers from 0, since `Nodes` says how many there are.
+The id of a flow is its number in flowloom plus one, since htsim does not allow 0. Its start is in
+picoseconds. Hosts are numbered from 0; `Nodes` is their number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ META = Meta(
 )
 
 LARGEST = 2**31 - 1
-"""That program reads sizes into 31 bits."""
+"""htsim stores sizes in 31 bits."""
 
 
 def write(results: Data, run: Run, path: Path) -> None:

@@ -1,17 +1,20 @@
-"""Captures for Wireshark and its kin: the packet trace as pcapng, with an interface for each port.
+"""Writes the packet trace as pcapng, for Wireshark and tcpdump, with an interface for each port.
 
-A packet stands at the start of its transmission. Dropped packets are left out, and what switches tell each other.
+The time of a packet is the start of its transmission. Dropped packets and packets between switches
+that belong to no flow are left out.
 
-Headers are made up: Ethernet, IPv4 and, for segments and what acknowledges or opens a connection, TCP. Other packets of a protocol
-(probes, credits, grants) are of IP protocol 253, kept free for experiments. The bytes that flowloom counts of a packet are those of
-its IP packet, so that a frame is 14 bytes longer. Only headers are captured, so that TCP has no checksum. An interface has the name
-of its link. The IP identification of a packet is the low half of its flow's number.
+Headers are made up: Ethernet, IPv4 and, for segments and for packets that acknowledge or open a
+connection, TCP. Other packets of a protocol (probes, credits, grants) have IP protocol 253, which
+is reserved for experiments. The bytes that flowloom counts of a packet are those of its IP packet,
+so a frame is 14 bytes longer. Only headers are captured, so TCP has no checksum. The name of an
+interface is the name of its link. The IP identification of a packet is the low half of its flow's
+number.
 
-Host `n` has the address 10.0.0.1 + n. A flow from it has the source port 1024 + flow_id mod 64512, and the destination port 80.
-Sequence and acknowledgement numbers are offsets in the flow plus one, and wrap at 2^32 as those of TCP do. Times are whole
-nanoseconds.
+Host `n` has the address 10.0.0.1 + n. A flow from it has the source port 1024 + flow_id mod 64512,
+and the destination port 80. Sequence and acknowledgement numbers are offsets in the flow plus one,
+and wrap at 2^32 as those of TCP do. Times are whole nanoseconds.
 
-Headers are made by dpkt, blocks by python-pcapng.
+dpkt makes the headers, python-pcapng the blocks.
 """
 
 from __future__ import annotations
@@ -38,15 +41,15 @@ EXPERIMENTAL = 253
 """RFC 3692: an IP protocol number for experiments."""
 
 SEGMENTS = {"data": 0x18, "syn": 0x02, "fin": 0x11}
-"""What the sender of a flow sends over TCP, and its flags."""
+"""The kinds of packets that the sender of a flow sends as TCP segments, with their flags."""
 ANSWERS = {"ack": 0x10, "synack": 0x12, "finack": 0x11}
-"""What the receiver sends."""
+"""The kinds of packets that the receiver sends as TCP segments, with their flags."""
 
 
 def write(results: Data, run: Run, path: Path) -> None:
-    """Writes a point, which needs a packet trace."""
+    """Writes a point. Raises `ValueError` if it has no packet trace."""
     try:
-        import dpkt  # noqa: F401 - asked for before anything is read
+        import dpkt  # noqa: F401 - fails before anything is read
         from pcapng import FileWriter
         from pcapng.blocks import EnhancedPacket, InterfaceDescription, SectionHeader
     except ImportError:
@@ -54,10 +57,10 @@ def write(results: Data, run: Run, path: Path) -> None:
     wanted = ["time_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "dropped"]
     packets = results.packets(wanted, {"point": run.point}).to_pylist()
     if not packets:
-        raise ValueError(f"`{run.point}` has no packet trace\nhint: `[sample]` with `packets = true` in the scenario records one")
+        raise ValueError(f"`{run.point}` has no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     known = results.flows(["flow_id", "src", "dst"], {"point": run.point}).to_pylist()
     ends = {row["flow_id"]: (row["src"], row["dst"]) for row in known}
-    # What switches tell each other belongs to no flow.
+    # Packets between switches belong to no flow.
     rows = [row for row in packets if not row["dropped"] and row["flow_id"] in ends]
     rows.sort(key=lambda row: (row["time_ps"], row["port_id"]))
     answers = answering(results, run, rows, ends)
@@ -81,7 +84,11 @@ def write(results: Data, run: Run, path: Path) -> None:
 
 
 def answering(results: Data, run: Run, rows: Sequence[Mapping[str, Any]], ends: Mapping[int, tuple[int, int]]) -> set[str]:
-    """The kinds of packets that receivers of flows send: those that leave their hosts; where no host is traced, by their names."""
+    """Returns the kinds of packets that receivers of flows send.
+
+    These are the kinds that only leave the destination hosts; for kinds that leave no traced host,
+    the name decides.
+    """
     tiers = results.ports(["port_id", "node", "tier"], {"point": run.point}).to_pylist()
     host = {row["port_id"]: row["node"] for row in tiers if row["tier"] == 0}
     sent = {kind: set[bool]() for kind in {row["kind"] for row in rows}}
@@ -95,7 +102,7 @@ def answering(results: Data, run: Run, rows: Sequence[Mapping[str, Any]], ends: 
 
 
 def frame(row: Mapping[str, Any], src: int, dst: int, answer: bool) -> tuple[bytes, int]:
-    """The headers of a packet, and the length of its frame."""
+    """Returns the headers of a packet, and the length of its frame."""
     import dpkt
 
     kind, size = row["kind"], row["size_bytes"]
@@ -120,7 +127,7 @@ def frame(row: Mapping[str, Any], src: int, dst: int, answer: bool) -> tuple[byt
 
 
 def address(host: int) -> bytes:
-    """The IPv4 address of a host."""
+    """Returns the IPv4 address of a host."""
     number = 10 << 24 | (host + 1)
     if host + 1 >= 1 << 24:
         raise ValueError(f"host {host} has no address in 10.0.0.0/8\nhint: a capture holds {(1 << 24) - 2} hosts")
@@ -128,5 +135,5 @@ def address(host: int) -> bytes:
 
 
 def mac(host: int) -> bytes:
-    """The Ethernet address of a host, locally administered."""
+    """Returns the Ethernet address of a host, which is locally administered."""
     return b"\x02\x00" + host.to_bytes(4, "big")

@@ -1,7 +1,8 @@
-"""Traces of Perfetto (https://perfetto.dev): flows, links and queues as tracks over time.
+"""Writes traces for Perfetto (https://perfetto.dev): flows, links and queues as tracks over time.
 
-Flows are slices from start to finish, a track for each. Where the run has a packet trace, a link has a slice for each packet in
-transmission, and an instant for each that is dropped. Time series are counters. Times are whole nanoseconds.
+A flow is a slice from start to finish on a track of its own. If the run has a packet trace, a link
+has a slice for each packet in transmission, and an instant for each dropped packet. Time series are
+counters. Times are whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ META = Meta(
 )
 
 SEQUENCE = 1
-"""All packets are of one sequence."""
+"""The sequence of all packets of the trace."""
 
 
 def write(results: Data, run: Run, path: Path) -> None:
@@ -41,14 +42,14 @@ def write(results: Data, run: Run, path: Path) -> None:
 
 
 class Tracks:
-    """Adds tracks and what happens on them to a trace."""
+    """Adds tracks and their events to a trace."""
 
     def __init__(self, trace: Any) -> None:
         self.trace = trace
         self.known = 0
 
     def track(self, name: str, parent: int | None = None, unit: str | None = None) -> int:
-        """A new track; with a unit it is a counter."""
+        """Adds a track; with a unit, it is a counter."""
         self.known += 1
         descriptor = self.trace.packet.add().track_descriptor
         descriptor.uuid, descriptor.name = self.known, name
@@ -59,7 +60,7 @@ class Tracks:
         return self.known
 
     def event(self, track: int, time_ps: int, kind: str) -> Any:
-        """An event on a track."""
+        """Adds an event to a track."""
         packet = self.trace.packet.add()
         packet.timestamp, packet.trusted_packet_sequence_id = time_ps // 1000, SEQUENCE
         event = packet.track_event
@@ -67,7 +68,7 @@ class Tracks:
         return event
 
     def slice(self, track: int, start_ps: int, end_ps: int | None, name: str, facts: Iterable[tuple[str, int]]) -> None:
-        """A slice with what is known of it; without an end it stays open."""
+        """Adds a slice with known facts; without an end, it stays open."""
         event = self.event(track, start_ps, "SLICE_BEGIN")
         event.name = name
         for key, value in facts:
@@ -78,7 +79,7 @@ class Tracks:
 
 
 def flows(tracks: Tracks, results: Data, run: Run) -> None:
-    """A track for each flow."""
+    """Adds a track for each flow."""
     wanted = ["flow_id", "src", "dst", "size_bytes", "start_ps", "finish_ps", "drops", "timeouts"]
     parent = tracks.track("flows")
     for row in results.flows(wanted, {"point": run.point}).to_pylist():
@@ -90,7 +91,7 @@ def flows(tracks: Tracks, results: Data, run: Run) -> None:
 
 
 def links(tracks: Tracks, results: Data, run: Run) -> None:
-    """A track for each link that the packet trace has."""
+    """Adds a track for each link in the packet trace."""
     wanted = ["time_ps", "end_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "dropped"]
     rows = sorted(results.packets(wanted, {"point": run.point}).to_pylist(), key=lambda row: row["time_ps"])
     if not rows:
@@ -107,7 +108,7 @@ def links(tracks: Tracks, results: Data, run: Run) -> None:
 
 
 def series(tracks: Tracks, results: Data, run: Run) -> None:
-    """A counter for each time series."""
+    """Adds a counter for each time series."""
     rows = results.samples(["time_ps", "entity", "metric", "value"], {"point": run.point}).to_pylist()
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""Points that are run again, for the packets around flows."""
+"""Points that run again, to record the packets around flows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from flowloom.runs.data import Data, read
 
 
 def runnable(results: Data) -> _core.Results:
-    """The compiled part of results. Only results of the compiled part can be run again."""
+    """Returns the compiled part of results, which can run points again."""
     return cast(_core.Results, results._core)
 
 
 def around(results: Data, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
-    """The packets around flows, as `Results.around` returns them."""
+    """Runs a point again and returns the packets around flows, for `Results.around`."""
     flows = [flow] if isinstance(flow, int) else list(flow)
     if point is None and len(results.runs) > 1:
         raise ValueError(f"the run has {len(results.runs)} points\nhint: name one with `point`")

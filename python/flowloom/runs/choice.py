@@ -1,4 +1,4 @@
-"""The choice of points and systems, and errors for those that the results do not have."""
+"""Chooses points and systems, and refuses those that the results do not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ D = TypeVar("D", bound=Data)
 
 
 def has_value(results: Data, name: str, value: object) -> bool:
-    """Whether a point has this value of a key. Raises `KeyError` for a key that is not swept."""
+    """Whether a point has a value of a key. Raises `KeyError` for a key that is not swept."""
     return plain(value) in results._values(name)
 
 
@@ -44,5 +44,7 @@ def with_systems(results: D, systems: Sequence[str]) -> D:
 
 
 def engine_note_of(results: Data, at: Mapping[str, object] | None = None) -> str:
-    """Returns the note for numbers of these points if the flow engine made some of them; else an empty text."""
+    """Returns the note for numbers of these points if the flow engine made some of them; otherwise
+    an empty text.
+    """
     return engine_note(run.engine for run in results.select(at) if not run.ideal)

@@ -1,4 +1,4 @@
-"""What results in Python need of the compiled part."""
+"""The interface of the compiled part that results use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Stream(Protocol):
-    """What can be read as an Arrow table."""
+    """An object that can be read as an Arrow table."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as an Arrow stream."""
+        """Returns the table as an Arrow stream."""
 
 
 class Core(Protocol):
-    """What `Data` needs of the compiled part."""
+    """The results of the compiled part, as `Data` uses them."""
 
     @property
     def path(self) -> str | None:
@@ -33,43 +33,47 @@ class Core(Protocol):
         """The manifest of the run as JSON."""
 
     def file(self, point: str, table: str) -> Path | None:
-        """The file of a point's table, compared with its hash; `None` if the point has no such table."""
+        """Returns the file of a point's table after a comparison with its hash; `None` if the point
+        has no such table.
+        """
 
     def whole(self) -> list[Path]:
-        """The paths of all files, compared with their hashes."""
+        """Returns the paths of all files after a comparison with their hashes."""
 
     def flows(self) -> Stream:
-        """One row per flow."""
+        """Returns one row per flow."""
 
     def ports(self) -> Stream:
-        """One row per port."""
+        """Returns one row per port."""
 
     def samples(self) -> Stream:
-        """Time series."""
+        """Returns the time series."""
 
     def agents(self) -> Stream:
-        """Tables of agents."""
+        """Returns the tables of agents."""
 
     def packets(self) -> Stream:
-        """Transmissions of packets."""
+        """Returns one row per transmission of a packet."""
 
     def points(self) -> Stream:
-        """One row per point."""
+        """Returns one row per point."""
 
     def summary(self, filter: str | None = None, workloads: bool = False) -> Stream:
-        """Metrics over seeds."""
+        """Returns the metrics, averaged over seeds."""
 
     def by_size(self, filter: str | None = None) -> Stream:
-        """Slowdown and completion time by flow size."""
+        """Returns slowdown and completion time by flow size."""
 
     def series(self) -> Stream:
-        """Time series summed up."""
+        """Returns statistics of the time series."""
 
     def groups(self, filter: str | None = None) -> Stream:
-        """Groups of flows."""
+        """Returns the groups of flows."""
 
     def per_seed(self, filter: str | None = None, workloads: bool = False) -> Stream:
-        """Metrics by point."""
+        """Returns the metrics of every point."""
 
     def chosen(self, point: str, filter: str | None = None) -> list[int]:
-        """The flows of a point that count, or those that a filter chooses."""
+        """Returns the ids of the flows of a point that count in metrics, or that a filter
+        chooses.
+        """

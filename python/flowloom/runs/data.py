@@ -26,7 +26,7 @@ class Data(Sweep):
     """
 
     def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the flows.
+        """Returns the flows.
 
         Without a filter (see `where`), flows that no metric counts are included; their column `measured` is false.
 
@@ -51,7 +51,7 @@ class Data(Sweep):
         return self._table("flows", columns, at) if self.filter is None else self.counted(columns, at)
 
     def counted(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the flows that count in metrics.
+        """Returns the flows that count in metrics.
 
         Parameters
         ----------
@@ -87,11 +87,13 @@ class Data(Sweep):
         return pa.concat_tables(parts) if parts else self._empty("flows", columns)
 
     def _kept(self, columns: Sequence[str]) -> set[str]:
-        """The columns of a table of which some were asked for."""
+        """Returns the names of the columns to keep: the labels of points, and the columns asked
+        for.
+        """
         return {"point", "system", "seed", *self.keys, *columns}
 
     def ports(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the egress ports with their counters.
+        """Returns the egress ports with their counters.
 
         Parameters
         ----------
@@ -114,7 +116,7 @@ class Data(Sweep):
         return self._table("ports", columns, at)
 
     def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the time series, which the table `[sample]` of the scenario asks for.
+        """Returns the time series, which the table `[sample]` of the scenario asks for.
 
         Parameters
         ----------
@@ -137,7 +139,7 @@ class Data(Sweep):
         return self._table("samples", columns, at)
 
     def sampled_metrics(self, run: Run) -> list[str]:
-        """Return the metrics that were sampled at a point.
+        """Returns the metrics that were sampled at a point.
 
         Parameters
         ----------
@@ -152,7 +154,7 @@ class Data(Sweep):
         return sorted(str(name) for name in pc.unique(self._point("samples", run, ["metric"])["metric"]).to_pylist())
 
     def sampled(self, run: Run, metric: str) -> pa.Table:
-        """Return the samples of one metric at a point, with much less memory than `samples` takes.
+        """Returns the samples of one metric at a point, with much less memory than `samples` takes.
 
         Parameters
         ----------
@@ -169,7 +171,7 @@ class Data(Sweep):
         return self._point("samples", run, ["time_ps", "entity", "value"], pc.field("metric") == metric)
 
     def agents(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return what agents of ports know of each flow over time, if `[sample]` of the scenario has `agents = true`.
+        """Returns what agents of ports know of each flow over time, if `[sample]` of the scenario has `agents = true`.
 
         Parameters
         ----------
@@ -191,7 +193,7 @@ class Data(Sweep):
         return self._table("agents", columns, at)
 
     def packets(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Return the packet trace, if `[sample]` of the scenario has `packets = true`.
+        """Returns the packet trace, if `[sample]` of the scenario has `packets = true`.
 
         Parameters
         ----------
@@ -213,7 +215,7 @@ class Data(Sweep):
         return self._table("packets", columns, at)
 
     def points(self) -> pa.Table:
-        """Return the points.
+        """Returns the points.
 
         Returns
         -------
@@ -223,7 +225,7 @@ class Data(Sweep):
         return read(self._core.points())
 
     def summary(self, workloads: bool = False) -> pa.Table:
-        """Return the metrics, averaged over seeds.
+        """Returns the metrics, averaged over seeds.
 
         Parameters
         ----------
@@ -240,7 +242,7 @@ class Data(Sweep):
         return read(self._core.summary(self.filter, workloads))
 
     def by_size(self) -> pa.Table:
-        """Return slowdown and completion time by flow size.
+        """Returns slowdown and completion time by flow size.
 
         Returns
         -------
@@ -251,7 +253,7 @@ class Data(Sweep):
         return read(self._core.by_size(self.filter))
 
     def series(self) -> pa.Table:
-        """Return the mean and quantiles of every sampled time series, over the measurement window.
+        """Returns the mean and quantiles of every sampled time series, over the measurement window.
 
         Returns
         -------
@@ -261,7 +263,7 @@ class Data(Sweep):
         return read(self._core.series())
 
     def groups(self) -> pa.Table:
-        """Return the groups of flows that began: an incast, a request, or the flows that a host fetches in a shuffle.
+        """Returns the groups of flows that began: an incast, a request, or the flows that a host fetches in a shuffle.
 
         Returns
         -------
@@ -271,7 +273,7 @@ class Data(Sweep):
         return read(self._core.groups(self.filter))
 
     def per_seed(self, workloads: bool = False) -> pa.Table:
-        """Return the metrics of every point.
+        """Returns the metrics of every point.
 
         Parameters
         ----------
@@ -286,7 +288,7 @@ class Data(Sweep):
         return read(self._core.per_seed(self.filter, workloads))
 
     def metric(self, run: Run, name: str) -> float | None:
-        """Return a metric of a point.
+        """Returns a metric of a point.
 
         Parameters
         ----------
@@ -320,7 +322,7 @@ class Data(Sweep):
         return table
 
     def _from_files(self, name: str, columns: Sequence[str] | None, runs: Iterable[Run]) -> pa.Table:
-        # Straight from the points' files, so that a figure of one column of one point does not read everything.
+        # Reads the files of the points: a figure of one column of one point must not read everything.
         parts = []
         for run in runs:
             file = self._core.file(run.point, name)
@@ -330,24 +332,26 @@ class Data(Sweep):
             return self._empty(name, columns)
         table = pa.concat_tables(parts, promote_options="permissive")
         for missing in [name for name in columns or () if name not in table.column_names]:
-            # Other points have it.
+            # Only points that are not read have this column.
             field = self._schema(name, [missing]).field(missing)
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
         return table
 
     def _point(self, name: str, run: Run, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-        """Columns of a point's table, without the point's labels, and of its rows those that `where` chooses."""
+        """Reads columns of a point's table, without the labels of the point; with `where`, only the
+        rows that it chooses.
+        """
         file = None if self.path is None else self._core.file(run.point, name)
         if file is not None:
             return part(file, columns, where)
         table = self._table(name, None, {"point": run.point})
         if not table.column_names:
-            # Of this table nothing is known where no point has it.
+            # No point has this table, so its columns are unknown.
             return pa.table({column: pa.nulls(0) for column in columns})
         return (table if where is None else table.filter(where)).select(columns)
 
     def _schema(self, name: str, columns: Sequence[str]) -> pa.Schema:
-        """The columns of the table `name`. Raises `KeyError` when it lacks one of `columns`."""
+        """Returns the schema of a table. Raises `KeyError` if the table lacks one of `columns`."""
         schema = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema
         for missing in [known for known in columns if schema.names and known not in schema.names]:
             near = _core.nearest(missing, schema.names)
@@ -356,7 +360,7 @@ class Data(Sweep):
         return schema
 
     def _empty(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """The table `name` without rows."""
+        """Returns a table without rows."""
         table: pa.Table = self._schema(name, columns or ()).empty_table()
         if columns is None or not table.column_names:
             return table
@@ -373,6 +377,6 @@ class Data(Sweep):
 
 
 def named_ports(results: Data, run: Run) -> dict[int, str]:
-    """Names of the ports of a point as shown: `tor0->root`."""
+    """Returns the names of the ports of a point as shown, such as `tor0->root`, by port id."""
     table = results.ports(["port_id", "name"], {"point": run.point})
     return dict(zip(column(table, "port_id"), map(words.escaped, column(table, "name")), strict=True))

@@ -1,4 +1,6 @@
-"""Numbers of a paper's results: a small vocabulary of what is taken from the results of several seeds."""
+"""Numbers of a paper's results: the kinds of numbers that claims are judged on, with one value per
+seed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from flowloom.runs.data import Data, Run, Value, matches, mean, plain
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds with its 95 % interval; a single seed has none."""
+    """A mean over seeds with its 95 % confidence interval; unbounded for a single seed."""
 
     mean: float
     low: float
@@ -25,7 +27,7 @@ class Estimate:
 
     @classmethod
     def of(cls, sample: Sequence[float]) -> Estimate:
-        """The estimate from one value per seed."""
+        """Returns the estimate for one value per seed."""
         mean, interval = _core.estimate(sample)
         if mean is None:
             raise ValueError("an estimate needs at least one value")
@@ -34,37 +36,37 @@ class Estimate:
 
     @classmethod
     def exact(cls, value: float) -> Estimate:
-        """A number that does not depend on seeds."""
+        """Returns the estimate of a number that does not depend on seeds."""
         return cls(value, value, value, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A number of a paper's results, which explanations can quote by its id."""
+    """A number of a paper's results. Explanations can quote it by its id."""
 
     id: str
     figure: str
     kind: str
-    """A word of the vocabulary: see `KINDS`."""
+    """One of `KINDS` or `COMPUTED`."""
     metric: str
     scenario: str = ""
-    """The results it is taken from; those of the figure when empty."""
+    """The figure whose results it is taken from, if other than `figure`."""
     system: str = ""
     versus: str = ""
     systems: Sequence[str] = ()
     at: Mapping[str, Any] = field(default_factory=dict)
-    """Swept values by key; a list asks for all of them, each for itself; `"all"` for every value there is."""
+    """Swept values by key. With a list, the number is found at each of its values; with `"all"`, at every value that was run."""
     over: str = ""
     per: str = ""
     than: str = ""
     needs: Sequence[str] = ()
-    """Other figures whose results a measured number is taken from."""
+    """Other figures whose results a measured number needs."""
     take: str = ""
-    """`"largest"` or `"smallest"`: of all values in `at` the one at which the number is so, as "up to 31 %" asks for."""
+    """`"largest"` or `"smallest"`: takes only this value of all that `at` asks for, as for "up to 31 %"."""
 
     @property
     def asks(self) -> str:
-        """What is asked of results, as a short hash: another number under the same name has another."""
+        """A short hash of the number's definition: it changes when a number with the same id is defined anew."""
         asked = [getattr(self, f.name) for f in fields(Number) if f.name != "id"]
         return _core.content_hash(json.dumps(asked, sort_keys=True).encode())[:8]
 
@@ -75,7 +77,9 @@ class Number:
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """A number or claim from its table in `claims.toml`. Raises `ValueError` for keys and kinds that do not exist."""
+        """Reads a number or claim from its table in `claims.toml`. Raises `ValueError` for unknown
+        keys and kinds.
+        """
         known = {f.name for f in fields(cls)}
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
         name = f"{cls.__name__.lower()} `{table.get('id', '?')}`"
@@ -89,33 +93,35 @@ class Number:
         if found.kind not in KINDS and found.kind not in COMPUTED:
             raise ValueError(f"{name}: `{found.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
         if found.take not in ("", *TAKEN):
-            raise ValueError(f"{name}: `{found.take}` is nothing to take\nhint: one of {', '.join(TAKEN)}")
+            raise ValueError(f"{name}: `{found.take}` is not a value of `take`\nhint: one of {', '.join(TAKEN)}")
         return found
 
 
 TAKEN: dict[str, Callable[[Iterable[float]], float]] = {"largest": max, "smallest": min}
-"""Which of several values of a number is taken."""
+"""How `take` picks one of several values of a number."""
 
 BEYOND = 100
-"""A 99.9th percentile says something if at least this many flows lie beyond it, over all seeds."""
+"""The number of flows, over all seeds, that must lie beyond a 99.9th percentile for a verdict."""
 
 
-# The numbers of the vocabulary: each gives one number per seed at one set of swept values.
+# The kinds of numbers: each returns one value per seed at one set of swept values.
 
 Sample = dict[int, float]
 """One number per seed."""
 
 Measure = Callable[[Data, Run], float]
-"""A number of one point, in a base unit; NaN where the point has none."""
+"""Returns a number of one point, in its base unit; NaN if the point has none."""
 
 Curves = Mapping[str, Mapping[float, Sample]]
-"""Numbers by seed, by curve (mostly a system) and place on the axis."""
+"""Numbers by seed, by curve (mostly a system) and by place on the axis."""
 
 
 class Points:
-    """The points of results, and their numbers by seed. Results of several scenarios make one sweep.
+    """The points of results, with their numbers by seed. The results of several scenarios make one
+    sweep.
 
-    Keys go by their last words. `fixed` holds the values of keys in those results that do not sweep them.
+    Keys are named by their last words. `fixed` holds the values of keys for results that do not
+    sweep them.
     """
 
     def __init__(self, *results: Data, **fixed: Value) -> None:
@@ -124,28 +130,30 @@ class Points:
         self.systems = list(dict.fromkeys(system for one in results for system in one.systems))
 
     def values(self, key: str) -> list[Value]:
-        """The values of a swept key, sorted."""
+        """Returns the values of a swept key, sorted."""
         found = {value for one in self.results for run in one.runs for value in self._values(run, key)} - {None}
         return sorted(found, key=words.sorting)
 
     def numbers(self, key: str) -> list[float]:
-        """Those values that are numbers."""
+        """Returns the values of a swept key that are numbers."""
         return [value for value in self.values(key) if isinstance(value, float)]
 
     def places(self, at: Mapping[str, Any]) -> list[dict[str, Value]]:
-        """All combinations of the values asked for that were run."""
+        """Returns all combinations of the values asked for that were run."""
         found: list[dict[str, Value]] = [{}]
         for key, wanted in at.items():
             have = self.values(key)
             asked = have if wanted == "all" else [plain(v) for v in (wanted if isinstance(wanted, list) else [wanted])]
-            # A key that is not swept has one value everywhere and need not be named.
+            # A key that is not swept has the same value at all points and is left out.
             if not have:
                 continue
             found = [place | {key: value} for place in found for value in asked if value in have]
         return found
 
     def runs(self, system: str, /, **at: object) -> list[tuple[Data, Run]]:
-        """The points of a system where the keys have the given values. A key that results do not sweep excludes none of theirs."""
+        """Returns the points of a system where keys have given values. Results that do not sweep a
+        key are not restricted by it.
+        """
 
         def fits(run: Run) -> bool:
             here = {key: self._values(run, key) for key in at}
@@ -154,12 +162,16 @@ class Points:
         return [(one, run) for one in self.results for run in one.runs if run.system == system and fits(run)]
 
     def _values(self, run: Run, key: str) -> list[Value]:
-        """The values of the keys that `key` names at a point; none where its results have no such key."""
+        """Returns the values of the keys that `key` names at a point; none if the results have no
+        such key.
+        """
         swept = [value for name, value in run.keys.items() if matches(name, key)]
         return swept or ([self.fixed[key]] if key in self.fixed else [])
 
     def sample(self, system: str, what: str | Measure, /, **at: object) -> Sample:
-        """A metric of a system, or another number of its points, by seed, where the keys have the given values."""
+        """Returns a metric of a system, or another number of its points, by seed, where keys have
+        given values.
+        """
         found: Sample = {}
         for one, run in self.runs(system, **at):
             number = one.metric(run, what) if isinstance(what, str) else what(one, run)
@@ -171,7 +183,9 @@ class Points:
         return found
 
     def curves(self, what: str | Measure, along: str, systems: Sequence[str] = (), /, **at: object) -> Curves:
-        """The same by system and value of the key `along`, where the system was run."""
+        """Returns the numbers that `sample` returns by system and by value of the key `along`,
+        where the system was run.
+        """
         found: dict[str, dict[float, Sample]] = {system: {} for system in systems or self.systems}
         for system, points in found.items():
             for x in self.numbers(along):
@@ -182,7 +196,9 @@ class Points:
 
 
 def combined(samples: Sequence[Sample], combine: Callable[[Sequence[float]], float]) -> Sample:
-    """Combines samples seed by seed. A seed that one of them lacks is left out, and so is one that divides by zero."""
+    """Combines samples seed by seed. Leaves out a seed that a sample lacks, or for which `combine`
+    divides by zero.
+    """
     found: Sample = {}
     for seed in sorted(set.intersection(*(set(sample) for sample in samples))) if samples else ():
         try:
@@ -193,17 +209,17 @@ def combined(samples: Sequence[Sample], combine: Callable[[Sequence[float]], flo
 
 
 def quotient(a: Sample, b: Sample) -> Sample:
-    """One sample over another, seed by seed."""
+    """Divides a sample by another one, seed by seed."""
     return combined([a, b], lambda pair: pair[0] / pair[1])
 
 
 def minus(a: Sample, b: Sample) -> Sample:
-    """One sample minus another, seed by seed."""
+    """Subtracts a sample from another one, seed by seed."""
     return combined([a, b], lambda pair: pair[0] - pair[1])
 
 
 def relative(curves: Curves, base: str) -> Curves:
-    """The other curves over the curve `base`, seed by seed."""
+    """Divides all other curves by the curve `base`, seed by seed."""
     return {
         name: {x: quotient(sample, curves[base].get(x, {})) for x, sample in points.items()}
         for name, points in curves.items()
@@ -212,49 +228,57 @@ def relative(curves: Curves, base: str) -> Curves:
 
 
 def average(sample: Sample) -> float:
-    """The mean over seeds; NaN of none."""
+    """Returns the mean over seeds; NaN without seeds."""
     return mean(list(sample.values())) if sample else math.nan
 
 
 def of(number: Number, points: Points, system: str, at: Mapping[str, Value]) -> Sample:
-    """The number's metric of a system, divided by the metric `per` if there is one."""
+    """Returns the number's metric of a system, divided by the metric `per` if it is given."""
     sample = points.sample(system, number.metric, **at)
     return quotient(sample, points.sample(system, number.per, **at)) if number.per else sample
 
 
 def value(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """The metric itself."""
+    """Returns the metric of the number's system."""
     return of(number, points, number.system, at)
 
 
 def ratio(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """System over `versus`."""
+    """Divides the system's metric by that of `versus`."""
     return quotient(of(number, points, number.system, at), of(number, points, number.versus, at))
 
 
 def reduction(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """How much smaller the system's number is than that of `versus`, as a share of the latter."""
+    """Returns by how much the system's metric is smaller than that of `versus`, as a share of the
+    latter.
+    """
     return {seed: 1 - r for seed, r in ratio(number, points, at).items()}
 
 
 def increase(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """How much larger the system's number is than that of `versus`, as a share of the latter."""
+    """Returns by how much the system's metric is larger than that of `versus`, as a share of the
+    latter.
+    """
     return {seed: r - 1 for seed, r in ratio(number, points, at).items()}
 
 
 def difference(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """System minus `versus`."""
+    """Subtracts the metric of `versus` from that of the system."""
     return minus(of(number, points, number.system, at), of(number, points, number.versus, at))
 
 
 def spread(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """By how much the largest of several systems exceeds the smallest, as a share of the latter."""
+    """Returns by how much the largest of several systems exceeds the smallest, as a share of the
+    smallest.
+    """
     samples = [of(number, points, system, at) for system in number.systems]
     return combined(samples, lambda sizes: max(sizes) / min(sizes) - 1)
 
 
 def growth(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """How a gap between two systems grows along the key `over`: the slope of a straight line through the gaps."""
+    """Returns how a gap between two systems grows along the key `over`: the slope of a straight
+    line through the gaps.
+    """
     gap = {"reduction": reduction, "increase": increase, "difference": difference}[number.than or "reduction"]
     values = points.values(number.over)
     places = words.literals(values)[0]
@@ -272,20 +296,20 @@ KINDS: dict[str, Callable[[Number, Points, Mapping[str, Value]], Sample]] = {
     "difference": difference,
     "spread": spread,
     "growth": growth,
-    # Filled in by `judge`: they need more than one set of results or more than one pair of systems.
+    # Computed by `samples`: they need more than one set of results or more than one pair of systems.
     "contrast": reduction,
     "order": ratio,
 }
-"""The vocabulary.
+"""The kinds of numbers that are taken from metrics.
 
 `value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against `versus`. `spread`: among `systems`.
 `order`: each of `systems` against the one before it, as a ratio. `growth`: the slope of a gap (`than` names it) along `over`.
-`contrast`: the reduction in these results minus that in the results of the figure named by `than`.
+`contrast`: the reduction in these results minus the reduction in the results of the figure that `than` names.
 """
 
 COMPUTED = ("exact", "measured")
-"""Rows that the paper's `figures.py` works out. `exact`: one without chance, such as the example on one link. `measured`: one
-per seed, read off time series or packets."""
+"""The kinds of numbers that the paper's `figures.py` computes. `exact`: one number without chance, such as the example on one
+link. `measured`: one number per seed, taken from time series or packets."""
 
 
 @dataclass(frozen=True)
@@ -295,15 +319,17 @@ class Found:
     where: str
     estimate: Estimate | None
     reason: str = ""
-    """Why there is no estimate, or why it decides nothing."""
+    """Why there is no estimate, or why the estimate does not allow a verdict."""
 
 
 NOT_RUN = "not run"
-"""Why a number is missing whose results are."""
+"""The reason of a number whose results are missing."""
 
 
 def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> list[Found]:
-    """A number in the results of the figures that were run. `computed` holds numbers of `COMPUTED` kinds by `metric`."""
+    """Finds a number in the results of the figures that were run. `computed` holds the numbers of
+    `COMPUTED` kinds by `metric`.
+    """
     if number.kind in COMPUTED:
         known = (computed or {}).get(number.metric)
         if known is None:
@@ -325,7 +351,9 @@ def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, flo
 
 
 def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
-    """Why a 99.9th percentile rests on too few flows; empty if it does not, or if the number is none."""
+    """Returns why a 99.9th percentile rests on too few flows; empty if it does not, or if the
+    metric is none.
+    """
     if not number.metric.startswith("p999_"):
         return ""
     flows: dict[tuple[str, tuple[Value, ...]], float] = {}
@@ -340,7 +368,7 @@ def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
 
 
 def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
-    """The values of a number: where, at which swept values, and one number per seed."""
+    """Yields the samples of a number: a description, the swept values, and one value per seed."""
     for at in points.places(number.at):
         if number.kind == "order":
             for smaller, larger in zip(number.systems, number.systems[1:], strict=False):
@@ -364,7 +392,7 @@ _SHARES = ("reduction", "increase", "spread", "contrast")
 
 
 def unit(number: Number, sizes: Sequence[float]) -> tuple[float, str]:
-    """The unit of a number: a factor, and what follows the number in a text."""
+    """Returns the unit of a number: its size, and the text after the number."""
     if number.kind in _SHARES:
         return 0.01, " %"
     if number.kind == "growth" and number.than != "difference":
@@ -377,13 +405,13 @@ def unit(number: Number, sizes: Sequence[float]) -> tuple[float, str]:
 
 
 def places(mean: float, low: float, high: float) -> int:
-    """The decimals of a mean: no more than its interval supports."""
+    """Returns the decimals of a mean: no more than its interval supports."""
     own = words.decimals([mean])
     return min(own, words.decimals([high - low], 2)) if math.isfinite(low) and low < high else own
 
 
 def mean_text(number: Number, estimate: Estimate | None) -> str:
-    """The mean of a number in its unit: `46 %`."""
+    """Returns the mean of a number in its unit: `46 %`."""
     if estimate is None:
         return "-"
     factor, name = unit(number, [estimate.mean])

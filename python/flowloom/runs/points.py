@@ -1,4 +1,4 @@
-"""The points of a run: their systems, seeds and swept values."""
+"""The points of a run: systems, seeds and swept values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Run:
     """
 
     def utilisation(self, busy_ps: int | None) -> float:
-        """Return the share of the measurement window in which a port was busy.
+        """Returns the share of the measurement window in which a port was busy.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Run:
 
 
 def plain(value: object) -> Value:
-    """A swept value as a number where it is one."""
+    """Returns a swept value as a number if it is one."""
     if value is None or isinstance(value, float):
         return value
     try:
@@ -70,13 +70,14 @@ def plain(value: object) -> Value:
 
 
 def window_of(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    """The measurement window of a row of the points."""
+    """Returns the measurement window of a row of the table of points."""
     ends = row.get("window_from_ps"), row.get("window_until_ps")
     return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
 
 
 def engine_note(engines: Iterable[str]) -> str:
-    """What to say beside numbers that these engines made: nothing where all are of the packet engine.
+    """Returns a note on the engines that made some numbers; empty if the packet engine made all of
+    them.
 
     >>> engine_note(["flow", "flow"])
     'flow engine: fluids with max-min fair rates, no packets'
@@ -86,18 +87,17 @@ def engine_note(engines: Iterable[str]) -> str:
         return ""
     if found == {"flow"}:
         return "flow engine: fluids with max-min fair rates, no packets"
-    return "in part flow engine (fluids with max-min fair rates, no packets), in part packet engine"
+    return "partly flow engine (fluids with max-min fair rates, no packets), partly packet engine"
 
 
 def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
-    """The measurement windows of points."""
+    """Returns the measurement windows of points."""
     return [run.window_ps for run in runs if run.window_ps is not None]
 
 
 def matches(key: str, wanted: str) -> bool:
-    """Whether `wanted` names the dotted key `key`: in full, or by its last words.
-
-    As in a scenario, a bare name stands for its `kind`.
+    """Whether `wanted` names the dotted key `key`: in full, or by its last words. As in a scenario,
+    the name of a part denotes its `kind`.
 
     >>> matches("workload.web.load", "load"), matches("engine.kind", "engine")
     (True, True)
@@ -106,7 +106,7 @@ def matches(key: str, wanted: str) -> bool:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean over seeds."""
+    """Returns the mean over seeds."""
     found, _ = _core.estimate(values)
     assert found is not None, "a mean of nothing"
     return found

@@ -1,4 +1,4 @@
-"""Whether a run was long enough for its means."""
+"""Warnings for runs that are too short for their means."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from flowloom.base import words
 from flowloom.runs.data import Data, plain
 
 DRIFT = 0.2
-"""A change of the mean slowdown over a run, as a share of the mean, that is worth a warning."""
+"""The change of the mean slowdown over a run, as a share of the mean, above which there is a warning."""
 
 LOAD = 0.03
-"""How far the load of the flows drawn may be from that of the scenario."""
+"""The deviation of the load of the drawn flows from that of the scenario above which there is a warning."""
 
 
 def unsteady(results: Data) -> list[str]:
-    """Where means still change over a run, and where the flows drawn miss the load: numbers that more flows would change."""
+    """Returns a warning for means that still change over the run, and one for flows whose load
+    differs from that of the scenario.
+    """
     found = []
     rows = [row for row in results.summary().to_pylist() if row["mean"] is not None and row["system"] in results.systems]
     places = {key: [row for row in rows if row["metric"] == key] for key in ("slowdown_drift", "load_error")}
@@ -26,7 +28,7 @@ def unsteady(results: Data) -> list[str]:
         )
         return f"{row['system']}{keys}"
 
-    # Chance alone makes means of tenths differ; an interval over seeds that leaves zero out is none.
+    # The means of tenths differ by chance: a drift counts only if its interval over seeds excludes zero.
     known = [row for row in places["slowdown_drift"] if row["ci95_low"] is not None]
     drifting = [row for row in known if row["ci95_low"] * row["ci95_high"] > 0 and abs(row["mean"]) > DRIFT]
     if drifting:

@@ -28,7 +28,7 @@ class Sweep:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open a results folder.
+        """Opens a results folder.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Sweep:
         return list(self.config.get("workload", {}))
 
     def select(self, at: Mapping[str, object] | None = None) -> list[Run]:
-        """Return the points where keys have given values.
+        """Returns the points where keys have given values.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Sweep:
         return chosen
 
     def where(self, chosen: str | None) -> Self:
-        """Return these results for some of the flows only: all their tables, figures and statistics use these flows alone.
+        """Returns these results for some of the flows only: all their tables, figures and statistics use these flows alone.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Sweep:
         return found
 
     def _named(self, name: str) -> list[str]:
-        """The swept keys that `name` means."""
+        """Returns the swept keys that `name` denotes. Raises `KeyError` if there are none."""
         keys = [key for key in self.keys if matches(key, name)]
         if not keys:
             near = _core.nearest(name, [*self.keys, *(key.rsplit(".", 1)[-1] for key in self.keys)])
@@ -194,7 +194,7 @@ class Sweep:
         return keys
 
     def _values(self, name: str) -> list[Value]:
-        """The values that a key has, in the order of the points."""
+        """Returns the values of a key, in the order of the points."""
         if name in ("system", "seed", "point"):
             return list(dict.fromkeys(plain(getattr(run, name)) for run in self.runs))
         return list(dict.fromkeys(run.keys[key] for key in self._named(name) for run in self.runs if run.keys[key] is not None))

@@ -1,4 +1,4 @@
-"""Text tables: columns aligned, numbers on the right, one unit per column."""
+"""Text tables: aligned columns, numbers on the right, one unit per column."""
 
 from __future__ import annotations
 
@@ -38,33 +38,37 @@ METRICS = (
     "data_drops",
     "timeouts",
 )
-"""The metrics of the summary table, in this order; those that the results do not hold are left out."""
+"""The metrics of the summary table, in this order; metrics that the results do not have are left out."""
 
 ALWAYS = ("flows", "deadline_miss_rate", "groups_in_time")
-"""Metrics that are shown even if all values are zero. Without deadlines there is no miss rate."""
+"""Metrics that are shown even if all values are zero. Results without deadlines have no miss rate."""
 
 
 WINDOWED = frozenset(str(entry["name"]) for entry in _core.entries("metrics") if entry["window"])
-"""Metrics over the measurement window."""
+"""The metrics that are taken over the measurement window."""
 
 
 def cells_of(text: str) -> int:
-    """How many cells of a terminal a text takes: emoji and CJK characters take two, marks on the letter before take none."""
+    """Returns the width of a text in cells of a terminal: emoji and CJK characters take two,
+    combining marks none.
+    """
     return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def texts(cells: Iterable[str]) -> list[str]:
-    """Cells as shown: hidden characters are escaped."""
+    """Escapes the hidden characters of cells."""
     return [words.escaped(cell) for cell in cells]
 
 
 NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { text-align: right !important }</style>"
-"""What the styles of a report say; those of notebooks and sites say otherwise."""
+"""The alignment of tables in a report, which the styles of notebooks and sites would override."""
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table of texts as shown. The first `left` columns are aligned to the left; the others hold numbers."""
+    """A table of texts. The first `left` columns are aligned to the left; the other columns hold
+    numbers.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -77,7 +81,7 @@ class Table:
         object.__setattr__(self, "note", words.escaped(self.note))
 
     def __str__(self) -> str:
-        """The table for a terminal."""
+        """Returns the table for a terminal."""
         grid = [list(self.head), *map(list, self.rows)]
         widths = [max(cells_of(row[i]) for row in grid) for i in range(len(self.head))]
         lines = []
@@ -93,7 +97,7 @@ class Table:
     __repr__ = __str__
 
     def markdown(self) -> str:
-        """The table for a Markdown page."""
+        """Returns the table for a Markdown page."""
 
         def line(cells: Sequence[str]) -> str:
             return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
@@ -102,10 +106,12 @@ class Table:
         return "\n".join([line(self.head), line(rule), *(line(row) for row in self.rows)])
 
     def latex(self) -> str:
-        """The table for LaTeX with the package `booktabs`. The note is a comment, for the caption."""
+        """Returns the table for LaTeX with the package `booktabs`. The note becomes a comment, for
+        the caption.
+        """
 
         def cell(text: str) -> str:
-            # A dash and a minus, not a hyphen.
+            # Typeset a dash and a minus sign instead of hyphens.
             return "--" if text == "-" else re.sub(r"^-(?=[\d.])", "$-$", words.latex(" ".join(text.split())))
 
         lines = [" & ".join(map(cell, row)) + r" \\" for row in (self.head, *self.rows)]
@@ -115,9 +121,11 @@ class Table:
         return "\n".join([*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
 
     def csv(self) -> str:
-        """The table as CSV, with the digits that are shown. Means and half intervals have columns of their own.
+        """Returns the table as CSV, with the digits that are shown. Means and half intervals have
+        columns of their own.
 
-        The names of columns are single words that end with the unit; half an interval is `..._half_ci95`.
+        The names of columns are single words that end with the unit; the name for half an interval
+        is `..._half_ci95`.
         """
         names: list[str] = []
         columns: list[list[str]] = []
@@ -134,7 +142,7 @@ class Table:
         return text.getvalue()
 
     def html(self) -> str:
-        """The table for an HTML page."""
+        """Returns the table for an HTML page."""
 
         def line(cells: Sequence[str], tag: str) -> str:
             marked = (f"<{tag}{'' if i < self.left else ' class=n'}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(cells))
@@ -146,7 +154,7 @@ class Table:
         return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
 
     def _repr_html_(self) -> str:
-        """The table in a notebook."""
+        """Returns the table for a notebook."""
         return f"<div class=flowloom>{NOTEBOOK}{self.html()}</div>"
 
 
@@ -169,16 +177,18 @@ Place = tuple[str, tuple[Value, ...]]
 """A system and the values of the swept keys."""
 
 ALL = "all"
-"""The row of all flows, beside those of workloads."""
+"""The workload of rows for all flows."""
 
 
 def places(results: Data) -> dict[Place, dict[str, Row]]:
-    """The summary by system and swept values, then by metric."""
+    """Returns the summary by system and swept values, then by metric."""
     return {place: row for (place, _), row in by_workload(results, False).items()}
 
 
 def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[str, Row]]:
-    """The summary by system, swept values and workload, then by metric; `ALL` stands for all flows."""
+    """Returns the summary by system, swept values and workload, then by metric; the workload `ALL`
+    holds all flows.
+    """
     found: dict[tuple[Place, str], dict[str, Row]] = {}
     systems = set(results.systems)
     for row in results.summary(workloads).to_pylist() if workloads else results.summary().to_pylist():
@@ -190,14 +200,16 @@ def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[
 
 
 def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
-    """A metric's column: its unit and its cells, `mean ± half the 95 % interval`, all with the same decimals."""
+    """Returns the column of a metric: its unit and its cells, `mean ± half the 95 % interval`, with
+    the same decimals.
+    """
     known = [row for row in rows if row is not None and row.mean is not None]
     unit = known[0].unit if known else ""
     factor, name = words.scale(unit, [row.mean for row in known if row.mean is not None])
     places = words.decimals([row.mean / factor for row in known if row.mean is not None])
     halves = [f"{row.half / factor:.{places}f}" if row and row.half is not None else "" for row in rows]
     if all(float(half or 0) == 0 for half in halves):
-        halves = [""] * len(rows)  # every seed has the same value
+        halves = [""] * len(rows)  # all seeds have the same value
     width = max(map(len, halves), default=0)
     cells = []
     for row, half in zip(rows, halves, strict=True):
@@ -210,17 +222,19 @@ def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
 
 
 def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
-    """Whether a metric is worth a column or a panel: zeros alone are not, except for those of `ALWAYS`."""
+    """Whether a metric is worth a column or a panel: one that is zero everywhere is not, except for
+    those of `ALWAYS`.
+    """
     means = [row[metric].mean for row in rows if metric in row]
     return any(mean is not None if metric in ALWAYS else mean for mean in means)
 
 
 CITED = re.compile(r"(.+) \((\w+), Eq\. \d+\)")
-"""The description of a metric whose quantity the paper of an entry defines: `quantity (ENTRY, Eq. 2), mean`."""
+"""Matches the description of a metric whose quantity is defined by the paper of an entry: `quantity (ENTRY, Eq. 2), mean`."""
 
 
 def definers() -> dict[str, str]:
-    """By metric, the entry whose paper defines its quantity, for metrics of such a quantity."""
+    """Returns the entry whose paper defines a metric's quantity, by metric."""
     described = {str(metric["name"]): str(metric["summary"]) for metric in _core.entries("metrics")}
     cited = [found.groups() for text in described.values() if (found := CITED.match(text))]
     return {name: entry.lower() for name, text in described.items() for quantity, entry in cited if text.startswith(quantity)}
@@ -230,30 +244,35 @@ DEFINERS = definers()
 
 
 def takes_part(results: Data, entry: str) -> bool:
-    """Whether `entry` fills a slot of a system of the scenario, or is the name of an ideal schedule."""
+    """Whether an entry fills a slot of a system of the scenario, or is the name of an ideal
+    schedule.
+    """
     systems = results.config.get("system", [])
     kinds = {part.get("kind") for system in systems for part in system.values() if isinstance(part, dict)}
     return entry in kinds or entry in results.config.get("ideal", [])
 
 
 def defined(results: Data, metrics: Sequence[str]) -> list[str]:
-    """Returns the metrics without those that the paper of an entry defines, where that entry takes no part in the results."""
+    """Leaves out the metrics that the paper of an entry defines, if this entry takes no part in the
+    results.
+    """
     return [metric for metric in metrics if metric not in DEFINERS or takes_part(results, DEFINERS[metric])]
 
 
 def refuse_unknown(metrics: Iterable[str]) -> None:
-    """Raises `ValueError` for what is no metric."""
+    """Raises `ValueError` for an unknown metric."""
     known = [entry["name"] for entry in _core.entries("metrics")]
     for unknown in (metric for metric in metrics if metric not in known):
         near = _core.nearest(unknown, known)
         did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"no metric is called `{unknown}`{did}\nhint: `flowloom list metrics` prints every name")
+        raise ValueError(f"there is no metric `{unknown}`{did}\nhint: `flowloom list metrics` prints all names")
 
 
 def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> Table:
-    """The summary of results: one row per system and swept values, one column per metric with its 95 % interval.
+    """Returns the summary of results: one row per system and swept values, one column per metric
+    with its 95 % interval.
 
-    Where there are several workloads, each has a row of its own, and so have all flows together.
+    If there are several workloads, each has a row, and so have all flows together.
     """
     several = len(results.workloads) > 1 and results.filter is None
     refuse_absent(results, at)
@@ -261,15 +280,15 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
     found = {row: values for row, values in by_workload(results, several).items() if row[0] in wanted}
     refuse_unknown(metrics or ())
     have = {metric for row in found.values() for metric in row}
-    # A metric that was asked for has its column even where the results do not hold it.
+    # A metric that was asked for has a column even if the results do not have it.
     chosen = [metric for metric in (metrics or METRICS) if metrics or metric in have]
     if metrics is None:
         chosen = [m for m in defined(results, chosen) if speaks(m, found.values())]
         classes = [m for m in chosen if m.endswith(("_short", "_long"))]
-        # With flows of one class only, the class is all.
+        # If all flows are of one class, its metrics repeat those of all flows.
         if len({m.rsplit("_", 1)[1] for m in classes}) == 1:
             chosen = [m for m in chosen if m not in classes]
-    # Rows to compare are next to each other: systems, within a workload.
+    # Rows to compare are next to each other: the systems of a workload.
     order = sorted(found, key=lambda row: (rank(results, row[0])[:-1], workload_rank(results, row[1]), rank(results, row[0])))
     heads = ["system", *(["workload"] if several else []), *(words.key(key, results.keys) for key in results.keys)]
     columns = [[place[0] for place, _ in order]]
@@ -291,56 +310,64 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
 
 
 def over(results: Data) -> str:
-    """Over which flows metrics of flows are, and from which start."""
+    """Returns the text that says which flows the metrics of flows count, and from which start."""
     which = f"over flows where {results.filter}" if results.filter else "over all flows that count"
     steady = [run.not_measured for run in results.runs if run.not_measured]
     if steady:
         least, most = min(steady), max(steady)
         others = f"{least}" if least == most else f"{least} to {most}"
-        return f"{which}; beside them {others} flows that do not: under way at the start, behind the last, or outside the window"
+        return f"{which}; {others} flows do not count: under way at the start, after the last counted flow, or outside the window"
     return f"{which}, from an empty network"
 
 
 def workload_rank(results: Data, workload: str) -> int:
-    """Workloads in the order of the scenario, and all flows behind them."""
+    """Returns the rank of a workload: in the order of the scenario, then all flows together."""
     return results.workloads.index(workload) if workload in results.workloads else len(results.workloads)
 
 
 def intervals(results: Data) -> str:
-    """What the intervals of a summary are, and over how many seeds."""
+    """Returns the text that says what the intervals of a summary are, and over how many seeds."""
     seeds = seeds_of(results.runs)
     return f"mean ± half the 95 % confidence interval over {seeds}" if seeds else "one seed, no intervals"
 
 
 def seeds_of(runs: Iterable[Run]) -> str:
-    """How many seeds there are of points: `3 seeds`, or `1 to 3 seeds` where some have fewer; empty where all have one."""
+    """Returns the number of seeds of points as text: `3 seeds`, or `1 to 3 seeds` if some have
+    fewer; empty for single seeds.
+    """
     counts = Counter((run.system, tuple(run.keys.values())) for run in runs if run.state == "done").values()
     least, most = min(counts, default=0), max(counts, default=0)
     return "" if most < 2 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
 
 
 def distinct(heads: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """The heads of columns, with the whole name of a swept key where another column has its last word."""
+    """Returns the headers of columns, with the whole name of a swept key if another column has the
+    same last word.
+    """
     whole = {words.key(key, keys): words.escaped(key) for key in keys}
     return [whole.get(head, head) if head in heads[i + 1 :] else head for i, head in enumerate(heads)]
 
 
 def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:
-    """A note, and that the flow engine made what stands above it, where that is so."""
+    """Adds the note of the flow engine to a note, if the flow engine made some of the numbers."""
     return "\n".join(filter(None, [note, engine_note_of(results, at)]))
 
 
 def rank(results: Data, place: Place) -> tuple[object, ...]:
-    """Sorts by swept values, then by the order of the systems in the scenario: systems to compare are next to each other."""
+    """Returns the sort key of a row: by swept values, then by the order of the systems in the
+    scenario.
+    """
     return (*(words.sorting(value) for value in place[1]), results.systems.index(place[0]))
 
 
 MOST_LINKS = 50
-"""Rows of a table of links."""
+"""The maximum number of rows of a table of links."""
 
 
 def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
-    """The busiest links of some points: use and mean queue in the window, longest queue, drops of data. Averaged over seeds."""
+    """Returns the busiest links of points, averaged over seeds: use and mean queue in the window,
+    longest queue, drops of data.
+    """
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
         for port in results.ports(at={"point": run.point}).to_pylist():
@@ -364,12 +391,12 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
         for name in busiest[:most]
     ]
     heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "data drops", "marks"]
-    note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
+    note = f"busy and mean queue {words.window(windows(results.select(at)))}; all other columns over the whole run"
     if len(busiest) > most:
         note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"
     return Table(heads, cells, 1, with_engine(note, results, at))
 
 
 def numbers(row: dict[str, object]) -> dict[str, float]:
-    """The numeric fields of a row."""
+    """Returns the numeric fields of a row."""
     return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}

@@ -28,7 +28,7 @@ def seek(
     on: Executor | None = None,
     meter: Callable[[str], Meter] | None = Meter,
 ) -> tuple[Answer | Finding, list[Path]]:
-    """Run the search that the table `[seek]` of a file describes.
+    """Runs the search that the table `[seek]` of a file describes.
 
     Parameters
     ----------

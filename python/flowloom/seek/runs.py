@@ -97,7 +97,7 @@ class Runs:
                 first, *others = missing[key]
                 why, _ = place(future, first)
                 if why is not None:
-                    raise OSError(f"point `{key[1]}`: {why}\nhint: the same command goes on from here")
+                    raise OSError(f"point `{key[1]}`: {why}\nhint: run the same command again to continue")
                 self.known[key] = first
                 for other in others:
                     link(first, other)
