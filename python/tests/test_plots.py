@@ -99,7 +99,7 @@ def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Resu
     assert [str(line.get_label()) for line in above.get_lines()] == ["cwnd", "ssthresh"]
     shown = np.asarray(above.get_lines()[0].get_ydata(), dtype=float)
     assert shown[np.isfinite(shown)] == pytest.approx([row["value"] / 1e3 for row in samples if row["entity"] == flow])
-    assert [str(line.get_label()) for line in below.get_lines()] == ["smoothed round trip"]
+    assert [str(line.get_label()) for line in below.get_lines()] == ["smoothed round-trip time"]
     assert below.get_xlabel() == f"time (ms), flow {flow}" and above.get_xlim() == below.get_xlim()
     with pytest.raises(drawing.NoDataError, match="flows = true"):
         plots.draw(results, "cwnd")

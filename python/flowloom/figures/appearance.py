@@ -18,25 +18,25 @@ from flowloom.figures import fonts
 from flowloom.figures.fonts import changed
 
 INK = "#1b1b1f"
-"""Text, axes and grid. Inline SVG replaces it by the colour of the page's text, so that figures read on dark pages too."""
+"""The colour of text, axes and grid. Inline SVG replaces it by the colour of the page's text, which is light on dark pages."""
 
 STYLES = ("screen", "paper")
 SIZE = {"screen": 9.0, "paper": 8.0}
-"""Points of the text of axes."""
+"""The size of the text of axes in points, by style."""
 COLUMN = 3.33
-"""Inches of a column of a paper with two columns, as of ACM."""
+"""The width in inches of a column of a paper with two columns, as in ACM's format."""
 
 ALWAYS: Any = {
     "figure.constrained_layout.use": True,
-    "text.parse_math": False,  # a `$` of a label is a dollar sign
+    "text.parse_math": False,  # a `$` in a label is a dollar sign
     # Publishers refuse Type 3 fonts, which are matplotlib's default.
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
-    # The same file for the same data: no random ids, no date; text stays text.
+    # The same data give the same file: no random ids, no date. Text stays text.
     "svg.hashsalt": "flowloom",
     "svg.fonttype": "none",
 }
-"""Settings that do not follow the user's."""
+"""Settings that override the user's."""
 
 RC: Any = {
     "figure.dpi": 100,
@@ -44,7 +44,7 @@ RC: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "axes.titleweight": "normal",
-    "axes.titley": 1.0,  # finding a place for it takes matplotlib a fifth of all time
+    "axes.titley": 1.0,  # otherwise matplotlib spends a fifth of all time on placing titles
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -56,7 +56,7 @@ RC: Any = {
     "axes.facecolor": "none",
     "figure.facecolor": "white",
     "text.color": INK,
-    "xtick.minor.pad": 5.0,  # labels of short ticks in line with those of long ones
+    "xtick.minor.pad": 5.0,  # aligns the labels of minor and major ticks
     "ytick.minor.pad": 5.0,
     "xtick.color": INK,
     "ytick.color": INK,
@@ -64,7 +64,7 @@ RC: Any = {
     "grid.alpha": 0.14,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "legend.handlelength": 3.2,  # long enough for the longest dashes
+    "legend.handlelength": 3.2,  # longer than the longest dash pattern
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "hatch.linewidth": 0.6,
@@ -72,7 +72,7 @@ RC: Any = {
 
 PAPER: Any = {
     "savefig.dpi": 300,
-    "text.hinting": "no_hinting",  # text as wide as in a PDF
+    "text.hinting": "no_hinting",  # the width of text is that in a PDF
     "figure.constrained_layout.h_pad": 0.02,
     "figure.constrained_layout.w_pad": 0.02,
     "axes.linewidth": 0.6,
@@ -96,17 +96,19 @@ PAPER: Any = {
     "ytick.minor.size": 1.5,
     **{f"{axis}tick.{which}.width": 0.5 for axis in "xy" for which in ("major", "minor")},
 }
-"""Beyond `RC`: thin lines and small distances."""
+"""Settings for papers in addition to `RC`: thin lines and small distances."""
 
 
 SIZED = ("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize", "xtick.labelsize", "ytick.labelsize")
 KEPT = (*RC, *PAPER, *ALWAYS, *SIZED, "text.usetex")
-"""All settings of a look."""
+"""The names of all settings of a look."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """The look that is asked for. Sizes are those of the whole figure in inches; `None`: the figure has its own size."""
+    """A look of figures. Sizes are those of the whole figure in inches; with `None`, each kind of
+    figure has its own size.
+    """
 
     style: str = "screen"
     width: float | None = None
@@ -115,7 +117,9 @@ class Look:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Look:
-        """The look from options, as of the command line. Raises `ValueError` for what is not known."""
+        """Reads the look from options. Raises `ValueError` for an unknown style and for lengths
+        that are not valid.
+        """
         style, width, height = given.get("style") or "screen", given.get("width"), given.get("height")
         if style not in STYLES:
             near = _core.nearest(str(style), list(STYLES))
@@ -127,7 +131,9 @@ class Look:
         return cls(style, wide, high, str(given.get("font") or ""))
 
     def settings(self) -> dict[str, Any]:
-        """The settings of matplotlib. Those that the user has changed stay."""
+        """Returns the settings of matplotlib for this look. Settings that the user has changed
+        stay.
+        """
         size = float(mpl.rcParams["font.size"]) if changed("font.size") else SIZE[self.style]
         sizes: dict[str, Any] = {
             "font.size": size,
@@ -142,17 +148,19 @@ class Look:
 
 
 _now: list[Look] = []
-"""The looks that figures are being drawn with, the innermost last."""
+"""The looks that apply at present, the innermost last."""
 
 
 def current() -> Look:
-    """The look that figures are drawn with here."""
+    """Returns the look that figures are drawn with here."""
     return _now[-1] if _now else Look()
 
 
 @contextmanager
 def look(asked: Look | None = None) -> Iterator[None]:
-    """The look, for the figures drawn inside: the one asked for, or the one that is around."""
+    """Applies a look to the figures that are drawn inside; without one, the look that applies
+    already.
+    """
     if asked is None and _now:
         yield
         return
@@ -167,16 +175,16 @@ def look(asked: Look | None = None) -> Iterator[None]:
 
 
 def points(size: float) -> float:
-    """The size of small text, given where the text of axes has 9 points."""
+    """Scales the size of small text, which is given for text of axes with 9 points."""
     return size * float(mpl.rcParams["font.size"]) / SIZE["screen"]
 
 
 def thick(width: float) -> float:
-    """The width of a line, given where curves have 1.6 points."""
+    """Scales the width of a line, which is given for curves with 1.6 points."""
     return width * float(mpl.rcParams["lines.linewidth"]) / float(RC["lines.linewidth"])
 
 
-# `PdfPages` embeds the fonts of its figures when it is closed, with the settings of the program.
+# `PdfPages` embeds the fonts of figures when it is closed, with the settings of the user's program.
 for _key in ("pdf.fonttype", "ps.fonttype"):
     if not changed(_key):
         fonts.RC_PARAMS[_key] = 42

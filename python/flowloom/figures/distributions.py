@@ -1,4 +1,4 @@
-"""Distributions over flows."""
+"""Figures of distributions over flows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 def values(results: Data, runs: Sequence[Run], name: str) -> Array:
-    """A column of the flows of some points that count, all seeds together, without what is missing."""
+    """Returns a column of the counted flows of some points, all seeds together, without missing
+    values.
+    """
     parts = [numbers(results.counted([name], {"point": run.point}), name) for run in runs]
     joined = np.concatenate(parts) if parts else np.empty(0)
     return joined[~np.isnan(joined)]
 
 
 def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
-    """A sample, sorted, and the share of it that is above each value: a subset of the points, dense towards the tail."""
+    """Returns a sample, sorted, and the share of it above each value. A large sample is thinned
+    out, least in the tail.
+    """
     x = np.sort(sample)
     n = len(x)
     if n > most:
@@ -37,7 +41,9 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
 
 
 def distribution(results: Data, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
-    """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
+    """Draws one row per swept value: the distribution on the left, its tail on logarithmic axes on
+    the right.
+    """
     rows = groups(results, at, MOST_PANELS)
     ends: list[float] = []
     fig, axes = style.grid(2 * len(rows), 2)
@@ -58,11 +64,11 @@ def distribution(results: Data, name: str, factor: float, quantity: str, unit: s
         style.log_axis(tail, "y")
     if not ends:
         raise NoDataError(
-            "no flow has finished: there is nothing to draw\nhint: a later `end` in the scenario gives flows more time"
+            "no flow has finished: there is nothing to draw\nhint: set a later `end` in the scenario to give flows more time"
         )
     for ax in axes:
         style.log_axis(ax, "x")
-        # The same range everywhere, so that rows can be compared.
+        # The same range in all panels, so that rows can be compared.
         ax.set_xlim(min(ends) / 1.1, max(ends) * 1.1)
     style.legend(fig, axes)
     style.note(fig, drawn_of(results, at, [name for name, _ in rows]))

@@ -1,4 +1,4 @@
-"""What all kinds of figures share: the choice of points to draw, and what is written on figures."""
+"""Helpers for all kinds of figures: the choice of points to draw, and texts on figures."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ Array = npt.NDArray[np.float64]
 At = Mapping[str, object] | None
 
 MOST_PANELS = 4
-"""Sets of swept values in a figure."""
+"""The maximum number of sets of swept values in a figure."""
 MOST_SYSTEMS = 8
-"""Systems in a figure with a panel for each."""
+"""The maximum number of systems in a figure with a panel for each system."""
 
 
 class NoDataError(ValueError):
-    """The results do not hold what a figure needs."""
+    """Raised if the results do not have the data that a figure needs."""
 
 
 def signed(figure: Figure, results: Data, at: At = None) -> Figure:
-    """Says on a figure that the flow engine made what it shows, where that is so."""
+    """Adds the note of the flow engine to a figure, if the flow engine made some of the numbers."""
     style.note(figure, engine_note_of(results, at))
     return figure
 
 
 def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> None:
-    """Keeps what a panel shows as rows of its figure: the columns are named by the labels of axes."""
+    """Keeps the data of a panel as rows of its figure. The columns are named by the labels of
+    axes.
+    """
     figure = ax.figure
     if isinstance(figure, style.Drawing):
         named = [{words.column(key): value for key, value in part.items()} for part in (same, columns)]
@@ -47,41 +49,42 @@ def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> 
 
 
 def swept(results: Data, run: Run) -> dict[str, Value]:
-    """The swept values of a point by the names of their keys, for `record`."""
+    """Returns the swept values of a point by the names of their keys, for `record`."""
     return {words.key(key, results.keys): value for key, value in run.keys.items()}
 
 
 def interval_note(figure: Figure, results: Data, at: At) -> None:
-    """Says on a figure what its intervals are: bands along curves, bars at single points."""
+    """Adds a note to a figure that says what its intervals are."""
     seeds = tables.seeds_of(results.select(at))
     if seeds:
         style.note(figure, f"intervals: 95 % (Student's t) over {seeds}")
 
 
 def array(values: Iterable[float | None]) -> Array:
-    """Numbers, with NaN for what is missing."""
+    """Returns numbers as an array, with NaN for missing values."""
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def numbers(table: pa.Table, name: str) -> Array:
-    """A column of numbers, with NaN for what is missing."""
+    """Returns a column of numbers as an array, with NaN for missing values."""
     return np.asarray(table[name].to_numpy(), dtype=np.float64)
 
 
 def looks(ideal: Sequence[bool]) -> list[dict[str, Any]]:
-    """How to draw curves in this order: systems in colour, ideal references in grey."""
+    """Returns how to draw curves in this order: systems in colour, ideal schedules in grey."""
     return [style.reference(sum(ideal[:i])) if is_ideal else style.line(i - sum(ideal[:i])) for i, is_ideal in enumerate(ideal)]
 
 
 def varies(results: Data, key: str, at: At) -> bool:
-    """Whether a swept key has more than one value among the points chosen."""
+    """Whether a swept key has more than one value among the chosen points."""
     return len({run.keys[key] for run in results.select(at) if run.keys[key] is not None}) > 1
 
 
 def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
-    """The points by swept values, then by system: at most `most` groups, spread over the sweep.
+    """Returns the points by swept values, then by system: at most `most` groups, spread over the
+    sweep.
 
-    Systems that do not have a swept key join every group.
+    Systems that do not have a swept key are in every group.
     """
     chosen = [run for run in results.select(at) if ideals or not run.ideal]
     keys = [key for key in results.keys if varies(results, key, at)]
@@ -99,13 +102,15 @@ def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) 
 
 
 def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
-    """Which swept values a figure shows, where it does not show all of them; else nothing."""
+    """Returns a note on the swept values that a figure shows; empty if it shows all of them."""
     everything = [name for name, _ in groups(results, at, most=10**9)]
     return "" if len(shown) == len(everything) else f"drawn: {'; '.join(shown)}, of {len(everything)} swept values"
 
 
 def one_per_system(results: Data, at: At, most: int = MOST_SYSTEMS) -> list[tuple[str, Run]]:
-    """One point of each simulated system among those chosen, by its name as shown: the last swept values, the first seed."""
+    """Returns one point of each simulated system, by its name as shown: the last swept values and
+    the first seed among those chosen.
+    """
     found: dict[str, Run] = {}
     for run in results.select(at):
         known = found.get(run.system)
@@ -115,7 +120,9 @@ def one_per_system(results: Data, at: At, most: int = MOST_SYSTEMS) -> list[tupl
 
 
 def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
-    """When links fail or come up again in a point, by the events of its scenario: the time in ms, and whether they come up."""
+    """Returns when links fail or recover in a point, from the events of its scenario: the time in
+    ms, and whether the link recovers.
+    """
     found: set[tuple[float, bool]] = set()
     for name, event in results.config.get("event", {}).items():
         for key, up in (("at", event.get("state") == "up"), ("until", True)):
@@ -127,7 +134,7 @@ def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
 
 
 def mark_changes(ax: Axes, results: Data, run: Run) -> None:
-    """Marks on a time axis in ms when links fail and come up again."""
+    """Marks on a time axis in ms when links fail and recover."""
     limits = ax.get_xlim()
     for time, up in changes(results, run):
         if limits[0] <= time <= limits[1]:
@@ -139,7 +146,9 @@ def mark_changes(ax: Axes, results: Data, run: Run) -> None:
 
 
 def titled(results: Data, run: Run, at: At) -> str:
-    """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
+    """Returns the title of a point: its system, and the values of the keys that vary among the
+    chosen points.
+    """
     swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
     return ", ".join(
         [words.escaped(run.system), *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)]

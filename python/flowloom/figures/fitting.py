@@ -1,4 +1,6 @@
-"""Text that fits: paragraphs of notes and legends, and labels and ticks of figures whose size is given."""
+"""Makes text fit: line breaks in notes, legends and labels, and fewer ticks, in figures with a
+given size.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def width_of(text: str, size: float) -> float:
-    """The width of the longest line of a text in points, in the font of figures."""
+    """Returns the width of the longest line of a text in points, in the font of figures."""
     family = tuple(mpl.rcParams["font.family"])
     return max(_width(line, family) for line in text.split("\n")) * size
 
@@ -35,7 +37,7 @@ def _width(line: str, family: tuple[str, ...]) -> float:
 
 
 def paragraph(text: str, room: float, size: float) -> str:
-    """A text in lines of at most `room` points, as far as its words allow that."""
+    """Breaks a text into lines of at most `room` points, as far as its words allow."""
     lines = []
     for line in text.split("\n"):
         here = ""
@@ -50,7 +52,9 @@ def paragraph(text: str, room: float, size: float) -> str:
 
 
 def fit(fig: Figure) -> None:
-    """Wraps the labels of a figure and thins out its ticks, until nothing is cut and nothing overlaps."""
+    """Wraps the labels of a figure and thins out its ticks, until nothing is cut and nothing
+    overlaps.
+    """
     for _ in range(4):
         engine = fig.get_layout_engine()
         if engine is not None:
@@ -61,7 +65,9 @@ def fit(fig: Figure) -> None:
 
 
 def fit_panel(ax: Axes) -> bool:
-    """Wraps the labels of a panel that are longer than its place, and thins out ticks that overlap; says whether it did."""
+    """Wraps the labels of a panel that are too long, and thins out ticks that overlap. Returns
+    whether it changed anything.
+    """
     fig = ax.figure
     whole = fig.bbox
     box, place = ax.get_window_extent(), ax.get_subplotspec()
@@ -70,7 +76,7 @@ def fit_panel(ax: Axes) -> bool:
     wide = min(whole.width / columns, 2 * middle[0], 2 * (whole.width - middle[0]), *distances(ax))
     high = min(whole.height / rows, 2 * middle[1], 2 * (whole.height - middle[1]))
     if place is not None:
-        # A label next to an axis has the length of that axis, or all of the place where it is alone.
+        # A label next to an axis has the length of the axis, or all the room if there is no axis.
         high = min(high, max(box.height * 1.1, 1.0))
     done = [wrap(ax.title, wide), wrap(ax.xaxis.label, wide), wrap(ax.yaxis.label, high, upright=True)]
     if ax.axison:
@@ -79,7 +85,9 @@ def fit_panel(ax: Axes) -> bool:
 
 
 def distances(ax: Axes) -> list[float]:
-    """How far the middles of the other panels of the row are: titles next to each other share that."""
+    """Returns half the distances from the middle of a panel to those of the other panels in its
+    row: titles share this room.
+    """
     place = ax.get_subplotspec()
     row = [] if place is None else [one for one in ax.figure.axes if (other := one.get_subplotspec()) is not None
            and other.rowspan.start == place.rowspan.start and one is not ax]  # fmt: skip
@@ -88,7 +96,7 @@ def distances(ax: Axes) -> list[float]:
 
 
 def wrap(text: Text, room: float, upright: bool = False) -> bool:
-    """Breaks a text into as few lines as it needs; says whether it did."""
+    """Breaks a text into as few lines as possible. Returns whether it changed the text."""
 
     def length() -> float:
         box = text.get_window_extent()
@@ -100,12 +108,12 @@ def wrap(text: Text, room: float, upright: bool = False) -> bool:
         return False
     text.set_linespacing(1.0)
     points = room * 72 / text.figure.dpi
-    # Glyphs may be wider than they were measured, as those of LaTeX are.
+    # Glyphs may be wider than measured, such as those of LaTeX.
     for slack in (1.0, 0.95, 0.9, 0.8, 0.7, 0.6):
         text.set_text(paragraph(words, slack * points, float(text.get_fontsize())))
         if length() <= room:
             break
-    # Lines of about the same length.
+    # Makes the lines about equally long.
     lines = text.get_text().count("\n")
     for share in (0.5, 0.6, 0.7, 0.8, 0.9):
         even = paragraph(words, share * points, float(text.get_fontsize()))
@@ -116,7 +124,7 @@ def wrap(text: Text, room: float, upright: bool = False) -> bool:
 
 
 def thin_out(axis: Axis) -> bool:
-    """Makes labels of ticks fewer, or turns names, where they overlap; says whether it did."""
+    """Removes or turns labels of ticks that overlap. Returns whether it changed anything."""
     labels = shown_labels(axis)
     side = axis is axis.axes.xaxis
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: cast(float, box.x0 if side else box.y0))
@@ -134,7 +142,7 @@ def thin_out(axis: Axis) -> bool:
     if isinstance(formatters[0], FuncFormatter) and side:
         texts = [label.get_text() for label in axis.get_majorticklabels()]
         if all(text[:1].isdigit() for text in texts):
-            # A tick between numbers is understood without its own.
+            # A tick between numbers is clear without a label.
             kept, end = [], -math.inf
             for label in axis.get_majorticklabels():
                 box = label.get_window_extent()
@@ -155,7 +163,7 @@ def thin_out(axis: Axis) -> bool:
 
 
 def shown_labels(axis: Axis) -> list[Text]:
-    """The labels of ticks that are seen."""
+    """Returns the visible labels of ticks."""
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * abs(high - low)
     ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]

@@ -23,32 +23,36 @@ if TYPE_CHECKING:
 
 RC_PARAMS: Any = mpl.rcParams
 DEFAULTS: Any = mpl.rcParamsDefault
-"""The settings of matplotlib by name; its own types list every name there is."""
+"""The settings of matplotlib, typed to accept any name."""
 
 USETEX = "usetex"
-"""Instead of the name of a family: LaTeX sets all text."""
+"""The value of `font` with which LaTeX sets all text."""
 
 ALIKE = (
     ("Times", "Times New Roman", "Liberation Serif", "STIXGeneral"),
     ("Helvetica", "Arial", "Liberation Sans"),
 )
-"""Families with the same shapes. The first that is installed is used for any of them; `STIXGeneral` comes with matplotlib."""
+"""Families with the same shapes. The first installed family replaces the others; `STIXGeneral` comes with matplotlib."""
 
 NEEDED = {"latex": "program", "dvipng": "program", "type1cm.sty": "package", "type1ec.sty": "package"}
-"""What matplotlib needs for LaTeX. It needs `dvipng` for PNG, and to measure text."""
+"""The programs and packages that matplotlib needs for LaTeX; `dvipng` for PNG, and to measure text."""
 
 
 def changed(key: str) -> bool:
-    """Whether a setting differs from matplotlib's default, as by the user's `matplotlibrc`."""
+    """Whether a setting differs from matplotlib's default, such as after a change in the user's
+    `matplotlibrc`.
+    """
     return bool(RC_PARAMS[key] != DEFAULTS[key])
 
 
 def settings(font: str) -> dict[str, Any]:
-    """The settings of a font: a family, `usetex`, or none. Raises `ValueError` for a font that is not installed."""
+    """Returns the settings for a font: a family, `usetex` or none. Raises `ValueError` for a font
+    that is not installed.
+    """
     if not font:
         return {}
     if font.lower() != USETEX:
-        # DejaVu has the characters that the family lacks, such as raised digits.
+        # DejaVu has characters that the family lacks, such as raised digits.
         return {"font.family": list(dict.fromkeys([family(font), "DejaVu Sans"]))}
     missing = [name for name in NEEDED if not found(name)]
     if missing:
@@ -60,7 +64,7 @@ def settings(font: str) -> dict[str, Any]:
 
 @cache
 def found(name: str) -> bool:
-    """Whether a program is on the path, or LaTeX has a package."""
+    """Whether a program is on the path, or a package of LaTeX is installed."""
     if NEEDED[name] == "program":
         return shutil.which(name) is not None
     kpsewhich = shutil.which("kpsewhich")
@@ -68,7 +72,9 @@ def found(name: str) -> bool:
 
 
 def family(name: str) -> str:
-    """The installed family that is called so, or one with the same shapes."""
+    """Returns the installed family with this name, or one with the same shapes. Raises `ValueError`
+    if there is none.
+    """
     alike = next((names for names in ALIKE if name.lower() in map(str.lower, names)), ())
     known = installed()
     if name.lower() not in known:
@@ -82,8 +88,8 @@ def family(name: str) -> str:
             return other
     if name.lower() in installed((".otf", ".pfb", ".afm")):
         raise ValueError(
-            f"the font `{name}` is not a TrueType font, and matplotlib embeds no other ones as publishers demand"
-            "\nhint: install it as TrueType, or name another one, such as `Times`"
+            f"the font `{name}` is not a TrueType font, and matplotlib embeds other fonts in a form that publishers refuse"
+            "\nhint: install the font as TrueType, or name another font, such as `Times`"
         )
     if alike:
         raise ValueError(
@@ -92,55 +98,58 @@ def family(name: str) -> str:
     near = get_close_matches(name.lower(), [*known, *(one.lower() for names in ALIKE for one in names[:1])], 4, 0.55)
     did = f"; did you mean {' or '.join(f'`{known.get(one, one.title())}`' for one in near)}?" if near else ""
     raise ValueError(
-        f"no font is called `{name}`{did}\nhint: `fc-list : family` prints the fonts of this machine; `usetex` takes LaTeX's"
+        f"there is no font `{name}`{did}\nhint: `fc-list : family` prints the fonts of this machine; `usetex` uses those of LaTeX"
     )
 
 
 def installed(kinds: tuple[str, ...] = (".ttf", ".ttc")) -> dict[str, str]:
-    """The TrueType families that matplotlib knows, by their names in small letters.
+    """Returns the TrueType families that matplotlib knows, by their names in lower case.
 
-    Fonts with PostScript outlines (`.otf`) are not among them: matplotlib declares them as TrueType in PDFs, which fails checks.
+    Fonts with PostScript outlines (`.otf`) are left out: matplotlib declares them as TrueType in
+    PDFs, which fails checks.
     """
     return {font.name.lower(): font.name for font in fontManager.ttflist if font.fname.lower().endswith(kinds)}
 
 
 def add_new_fonts() -> None:
-    """Adds fonts that were installed after matplotlib made its list."""
+    """Adds fonts that were installed after matplotlib made its list of fonts."""
     known = {font.fname for font in fontManager.ttflist}
     for path in findSystemFonts():
         if path not in known:
-            with suppress(Exception):  # What is no font that matplotlib reads is left out.
+            with suppress(Exception):  # Files that matplotlib cannot read as fonts are left out.
                 fontManager.addfont(path)
 
 
 def tex(text: str) -> str:
-    """A text for LaTeX. Letters that its fonts lack, as of other scripts, are question marks."""
+    """Escapes a text for LaTeX. Letters that the fonts of LaTeX lack, such as those of other
+    scripts, become question marks.
+    """
     return words.latex("".join(char if ord(char) < 0x250 or words.latex(char) != char else "?" for char in text))
 
 
 class Escaped(Formatter):
-    """Another formatter, whose labels LaTeX is to set as they are."""
+    """A formatter that escapes the labels of another formatter for LaTeX."""
 
     def __init__(self, inner: Formatter) -> None:
         self.inner = inner
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """The label at `x`."""
+        """Returns the label at `x`."""
         return tex(self.inner(x, pos))
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The labels of all ticks."""
+        """Returns the labels of all ticks."""
         return [tex(label) for label in self.inner.format_ticks(list(values))]
 
 
 def set_by_latex(fig: Figure) -> None:
-    """Writes all text of a figure so that LaTeX sets it as it is: labels may hold `_`, `%` and `$`."""
+    """Escapes all text of a figure for LaTeX: labels may contain `_`, `%` and `$`."""
     for text in fig.findobj(Text):
         assert isinstance(text, Text)
         text.set_text(tex(text.get_text()))
     for ax in fig.axes:
         for axis in (ax.xaxis, ax.yaxis):
-            # Formatters of plain numbers write for LaTeX themselves.
+            # Formatters of plain numbers already write LaTeX.
             major, minor = axis.get_major_formatter(), axis.get_minor_formatter()
             if not isinstance(major, ScalarFormatter):
                 axis.set_major_formatter(Escaped(major))

@@ -1,4 +1,4 @@
-"""Panels of the network: utilisation of links, over time and on a map, and links that failed."""
+"""Panels of the network: utilisation of links, over time and on a map, and failed links."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ Cable = frozenset[str]
 
 @dataclass(frozen=True)
 class Link:
-    """A directed link of a point, and the tiers of its ends: hosts 0, ToR switches 1, and so on up."""
+    """A directed link of a point, with the tiers of its ends: 0 for hosts, 1 for ToR switches, and
+    so on upwards.
+    """
 
     port: int
     name: str
     tiers: tuple[int, int]
     busy: float
-    """Share of the measurement window in which it was busy."""
+    """The share of the measurement window in which the link was busy."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -41,13 +43,13 @@ class Link:
 
     @property
     def stage(self) -> tuple[int, int]:
-        """The stage of a packet's way: up from the hosts, across, or down to the hosts."""
+        """The stage of the link on a path: up from the hosts, across, or down to the hosts."""
         low, high = self.tiers
         return (0, low) if low < high else (1, low) if low == high else (2, -low)
 
 
 def links(results: Data, run: Run) -> list[Link]:
-    """The links of a point, in the order in which packets cross them."""
+    """Returns the links of a point, in the order in which packets cross them."""
     table = results.ports(["port_id", "name", "node", "peer", "tier", "window_busy_ps"], {"point": run.point})
     rows = table.to_pylist()
     tier = {row["node"]: row["tier"] for row in rows}
@@ -64,7 +66,7 @@ def links(results: Data, run: Run) -> list[Link]:
 
 
 def dead_cables(results: Data, runs: Sequence[Run]) -> set[Cable]:
-    """The cables that were down at some time during a run."""
+    """Returns the cables that were down at some time during a run."""
     found: set[Cable] = set()
     for run in runs:
         for row in results.ports(["name", "down_ps"], {"point": run.point}).to_pylist():
@@ -78,11 +80,13 @@ def dead_cables(results: Data, runs: Sequence[Run]) -> set[Cable]:
 ROWS_WITH_NAMES = 40
 COLUMNS = 400
 QUIET = 0.02
-"""The share of all traffic at the end of a run that is cut off: it comes from a few late flows."""
+"""The share of all traffic that is cut off at the end of a run: it belongs to a few late flows."""
 
 
 def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
-    """What to call the nodes of each tier: what their names have in front of the numbers, if that is one word."""
+    """Returns names for the nodes of each tier: the part of their names before the number, if all
+    of a tier have the same.
+    """
     stems: dict[int, set[str]] = {}
     for link in found:
         for end, tier in zip(link.ends, link.tiers, strict=True):
@@ -93,7 +97,7 @@ def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Activity:
-    """Utilisation by link and interval; a long idle period is one empty interval."""
+    """Utilisation by link and interval. A long idle period is one empty interval."""
 
     grid: Array
     edges: Array
@@ -101,7 +105,9 @@ class Activity:
 
 
 def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> Activity:
-    """What was sampled of links, without the quiet end, averaged into about `COLUMNS` intervals."""
+    """Averages the samples of links into about `COLUMNS` intervals, without the quiet end of the
+    run.
+    """
     grid = np.array([np.nan_to_num(values[link.port]) for link in found])
     sent = np.cumsum(grid.sum(axis=0))
     last = int(np.searchsorted(sent, (1 - QUIET) * sent[-1])) + 1 if sent[-1] > 0 else len(times)
@@ -128,7 +134,9 @@ def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -
 
 
 def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
-    """One panel: a row per link, a column per interval; darker is busier. Returns what a colour bar is made for."""
+    """Draws one panel: a row per link, a column per interval; darker is busier. Returns the artist
+    for the colour bar.
+    """
     rows = np.arange(len(found) + 1)
     mesh = ax.pcolormesh(seen.edges, rows, seen.grid, cmap=style.heat(), norm=style.share(), rasterized=True)
     ax.set_ylim(len(found), 0)
@@ -150,7 +158,7 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
 
 
 def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None:
-    """The colour bar, beside the panels."""
+    """Draws the colour bar, to the right of the panels."""
     aspect = max(30.0, fig.get_figheight() / 0.15)
     bar = fig.colorbar(drawn, ax=axes, label=label, ticks=[0, 0.25, 0.5, 0.75, 1], aspect=aspect, pad=0.01)
     bar.ax.set_yticklabels(["0", "25", "50", "75", "100"])
@@ -160,20 +168,23 @@ def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None
 # On a map
 
 MOST_HOSTS = 64
-"""Largest number of hosts that are drawn; of larger networks only switches are."""
+"""The maximum number of hosts that are drawn; of networks with more hosts, only switches are drawn."""
 
 
 MOST_LINES = 200
-"""Cables of a larger map are drawn thinner, and as an image."""
+"""The number of cables from which on they are drawn thinner, and as an image."""
 
 MOST_CABLES = 2000
-"""Of a larger map, neighbouring nodes of a tier are drawn as one, and the cables between two such groups as one line."""
+"""The number of cables from which on a group of neighbouring nodes of a tier is drawn as one node, and all cables between two
+groups as one line."""
 BUNDLED_NODES = 16
-"""Groups of nodes on each tier of such a map."""
+"""The number of groups of nodes on each tier of a map with groups."""
 
 
 def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
-    """A place for each node: tiers one above the other, each spread over the whole width, nodes over those they are cabled to."""
+    """Returns a position for each node: tiers above each other, each spread over the whole width,
+    nodes above the nodes that they are cabled to.
+    """
     tier: dict[str, int] = {}
     below: dict[str, set[str]] = {}
     for link in found:
@@ -196,7 +207,9 @@ def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
 
 
 def bundled(places: Mapping[str, tuple[float, float]]) -> dict[str, str]:
-    """For each node the node that stands for its group: about as many neighbours of a tier in each."""
+    """Returns, for each node, the node that represents its group: groups hold about the same number
+    of neighbours of a tier.
+    """
     chosen: dict[str, str] = {}
     for tier in {y for _, y in places.values()}:
         here = sorted((name for name, (_, y) in places.items() if y == tier), key=lambda name: places[name])
@@ -206,15 +219,16 @@ def bundled(places: Mapping[str, tuple[float, float]]) -> dict[str, str]:
 
 
 def natural(name: str) -> list[object]:
-    """Sorts `h10` behind `h9`."""
+    """Returns the sort key of a name that puts `h10` after `h9`."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()) -> Any:
-    """One panel: the network by tiers. Cables with a busier direction are darker and wider; failed cables are crossed out.
+    """Draws one panel: the network by tiers. Cables with a busier direction are darker and wider;
+    failed cables are crossed out.
 
-    A line of a large network stands for all cables between two groups of neighbours, with their mean.
-    Returns what a colour bar is made for.
+    In a large network, a line represents all cables between two groups of neighbours, with their
+    mean. Returns the artist for the colour bar.
     """
     from matplotlib.collections import LineCollection
 
@@ -233,12 +247,12 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
             lines.setdefault(frozenset(group[end] for end in cable), []).append(share)
         dead = {frozenset(group[end] for end in cable) for cable in busy if cable in dead}
         most = max(len(shares) for shares in lines.values())
-        ax.set_title(f"each line: the mean of up to {most} cables", fontsize=style.points(8), loc="right", y=-0.02)
+        ax.set_title(f"each line: mean of up to {most} cables", fontsize=style.points(8), loc="right", y=-0.02)
         busy = {bundle: mean(shares) for bundle, shares in lines.items()}
         places = {name: places[name] for name in set(group.values())}
     dead_here = [cable for cable in busy if cable in dead]
     thin = min(1.0, (MOST_LINES / max(len(busy), 1)) ** 0.5)
-    # The busiest are drawn last, on top.
+    # The busiest cables are drawn last, on top.
     alive = sorted((cable for cable in busy if cable not in dead_here), key=lambda cable: busy[cable])
     drawn = LineCollection(
         [[places[end] for end in sorted(cable)] for cable in alive],
@@ -247,7 +261,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         norm=style.share(),
         linewidths=[style.thick(thin * (1.0 + 3.0 * busy[cable])) for cable in alive],
         zorder=1,
-        # As an image: thousands of lines would make a page of megabytes.
+        # Thousands of lines would make a page of megabytes, so they are drawn as an image.
         rasterized=len(alive) > MOST_LINES,
     )
     ax.add_collection(drawn)
@@ -257,7 +271,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         middle = ((x0 + x1) / 2, (y0 + y1) / 2)
         ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="failed link" if i == 0 else None)
     tiers = [y for _, y in places.values()]
-    # Nodes of a large tier are small, so that they do not run together.
+    # Nodes of a large tier are small, so that they do not overlap.
     width = 72 * ax.bbox.width / ax.figure.dpi
     for tier in sorted(set(tiers)):
         here = [x for x, y in places.values() if y == tier]
@@ -269,7 +283,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         tier: sum(style.width_of(words.escaped(name), small) + small for name, (_, y) in places.items() if y == tier)
         for tier in set(tiers)
     }
-    # Names that would run into each other are left out.
+    # Names that would overlap are left out.
     named = {tier for tier, total in needed.items() if tiers.count(tier) <= 20 and total <= 1.15 * width}
     for name, (x, y) in places.items():
         if y in named and not bundles:

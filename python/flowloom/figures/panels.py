@@ -1,4 +1,4 @@
-"""Panels of figures: metrics, and other numbers by seed, against a swept key or system by system."""
+"""Panels of figures: metrics and other numbers by seed, against a swept key or by system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DWARFED = 8
-"""An axis is logarithmic when some curve would stay below an eighth of the panel's height and could not be read."""
+"""The ratio of the largest values of two curves above which the axis is logarithmic: otherwise the lower curve would stay
+below an eighth of the panel's height."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class Curve:
     ideal: bool = False
     system: str = ""
     rest: Mapping[str, Value] = field(default_factory=dict)
-    """The swept values that the curve has throughout."""
+    """The swept values that all points of the curve have."""
 
 
 def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
-    """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
+    """Returns the metric's unit, and one curve per system and per value of the swept keys other
+    than `x`.
+    """
     chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
     common: dict[tuple[int, str], Mapping[str, Value]] = {}
@@ -77,7 +80,9 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
 
 
 def swept_axis(results: Data, at: At = None) -> str | None:
-    """The swept key to put on the x axis: the one with the most values, numbers before names."""
+    """Returns the swept key for the x axis: the one with the most values, where keys with numbers
+    come before keys with names.
+    """
 
     def weight(key: str) -> tuple[bool, int]:
         values = {run.keys[key] for run in results.select(at)} - {None}
@@ -88,7 +93,9 @@ def swept_axis(results: Data, at: At = None) -> str | None:
 
 
 def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str = "y") -> None:
-    """Limits of the axis of the values, which is logarithmic when one curve dwarfs another (see `DWARFED`)."""
+    """Sets the limits of the axis of values. The axis is logarithmic if the curves differ too much
+    (see `DWARFED`).
+    """
     means = np.concatenate([curve.mean for curve in drawn]) / factor
     top = float(np.nanmax(np.concatenate([curve.high for curve in drawn]))) / factor
     peaks = [float(np.nanmax(curve.mean)) / factor for curve in drawn if np.nanmax(curve.mean, initial=0.0) > 0]
@@ -97,7 +104,7 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
         return
     least = float(np.nanmin(means[means > 0]))
     if (means <= 0).any():
-        # Zeros are drawn too: up to the smallest positive value the axis is linear.
+        # The axis is linear up to the smallest positive value, so that zeros can be drawn.
         style.log_axis(ax, which, linear_to=10 ** np.floor(np.log10(least)))
         ax.set(**{f"{which}lim": (0.0, 1.5 * top)})
     else:
@@ -106,9 +113,10 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
 
 
 def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> bool:
-    """Ticks at the swept values, as they are written, unless they are many; says whether there are such ticks.
+    """Sets ticks at the swept values, labelled as in the scenario, unless there are many. Returns
+    whether it did.
 
-    Values that double from one to the next have equal distances.
+    Values that double from one to the next get equal distances.
     """
     if not values or len(values) > 9:
         return False
@@ -123,16 +131,20 @@ def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> bo
 
 
 def axis_unit(unit: str, drawn: Sequence[Curve]) -> tuple[float, str]:
-    """How many of the base unit `unit` the axis of these curves counts in, and what that is called."""
+    """Returns the size and the name of the unit for the axis of these curves, whose base unit is
+    `unit`.
+    """
     return words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
 
 
 def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at: At = None) -> None:
-    """One panel: a metric against the swept key `x` with 95 % bands, or, without a key, the systems one below the other."""
+    """Draws one panel: a metric against the swept key `x` with 95 % bands, or, without a key, one
+    system per row.
+    """
     unit, every = curves(results, metric, x, at)
-    drawn = [curve for curve in every if not np.isnan(curve.mean).all()]  # an ideal reference drops no packets
+    drawn = [curve for curve in every if not np.isnan(curve.mean).all()]  # such as drops of ideal schedules
     if not drawn:
-        raise NoDataError(f"the results hold no metric `{metric}`")
+        raise NoDataError(f"the results have no metric `{metric}`")
     factor, name = axis_unit(unit, drawn)
     quantity = words.axis(words.title(metric), name)
     for curve in drawn:
@@ -143,7 +155,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
         scale_value_axis(ax, drawn, factor, "x")
         for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
             mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
-            # Ends that differ from the mean by rounding may lie on its other side.
+            # By rounding, an end of the interval may be on the wrong side of the mean.
             error = [[max(mean - max(low, ax.get_xlim()[0]), 0.0)], [max(high - mean, 0.0)]]
             ax.errorbar(mean, i, xerr=error, color=look["color"], capsize=3)
             ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=style.label(curve.label))
@@ -156,7 +168,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
     at_place = dict(zip(sorted(present, key=str), numeric or [], strict=False))
     names = sorted(present, key=at_place.__getitem__ if at_place else str)
     for curve, look in zip(drawn, looks([curve.ideal for curve in drawn]), strict=True):
-        if curve.x == [None]:  # a system that does not have the key
+        if curve.x == [None]:  # a system without the key
             ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=style.label(curve.label))
             continue
         if numeric is None:
@@ -175,7 +187,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     elif swept_ticks(ax, sorted(numeric), names):
-        x_unit = ""  # The ticks have their units.
+        x_unit = ""  # the labels of ticks have units
     ax.set(xlabel=words.axis(words.key(x, results.keys), words.unit(x_unit)), ylabel=quantity)
 
 
@@ -188,9 +200,11 @@ def metric_panels(
     height: float | None = None,
     columns: int = 0,
 ) -> Figure:
-    """A panel for each metric of `shown`, with its title: against the swept key `x`, or, without a key, by system.
+    """Draws a panel for each metric in `shown`, with its title: against the swept key `x`, or,
+    without a key, by system.
 
-    `width` and `height` are those of a panel in inches. All panels are in one row unless `columns` says how many.
+    `width` and `height` are those of a panel in inches. All panels are in one row unless `columns`
+    is given.
     """
     lines = height is None and x is None
     if height is None:
@@ -199,7 +213,7 @@ def metric_panels(
     for ax, (metric, title) in zip(axes, shown.items(), strict=True):
         metric_panel(ax, results, metric, x, at)
         ax.set_title(title)
-        # Without a swept key all panels have the same rows, which are named once per row of panels.
+        # Without a swept key, all panels have the same rows: the first panel of each row of panels names them.
         ax.tick_params(labelleft=x is not None or style.leftmost(ax))
     if x is not None:
         style.legend(fig, axes)
@@ -208,9 +222,10 @@ def metric_panels(
 
 
 def range_panel(ax: Axes, curves: Curves, numbers: Mapping[str, int], factor: float = 1.0) -> list[tuple[Array, Array, Array]]:
-    """One panel: means over seeds with the range over seeds, in units of `factor`. `numbers` are those of the curves' looks.
+    """Draws one panel: means over seeds with the range over seeds, in units of `factor`. `numbers`
+    are the numbers of the curves' looks.
 
-    Returns the least values, the means and the largest values of each curve.
+    Returns the smallest values, the means and the largest values of each curve.
     """
     drawn = []
     places = sorted({place for points in curves.values() for place in points})

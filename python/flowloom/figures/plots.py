@@ -1,4 +1,6 @@
-"""Kinds of figures by name: which there are, which results show, and how one is drawn."""
+"""Kinds of figures by name: which kinds suit some results, which options a kind takes, and how it
+is drawn.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +22,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE = 9.0
-"""Inches of the text of a page."""
+"""The height of the text of a page, in inches."""
 LOOK = ("style", "width", "height", "font")
-"""Options that all kinds of figures take, and that say how a figure looks."""
+"""Options for the look of a figure, which all kinds take."""
 
 
 def own_options(name: str) -> list[str]:
-    """The options that a kind of figure takes, besides those that all kinds take."""
+    """Returns the options that a kind of figure takes in addition to those of all kinds."""
     return list(inspect.signature(KINDS[name].module.draw).parameters)[1:]
 
 
 def shown(results: Data) -> list[Entry]:
-    """The kinds of figures to show of results for which none is named."""
+    """Returns the kinds of figures to draw for results if none is named."""
     return [kind for kind in KINDS.values() if not kind.meta.metric or tables.defined(results, [kind.meta.metric])]
 
 
 def known(name: str) -> None:
-    """Raises `ValueError` for what is no kind of figure."""
+    """Raises `ValueError` for an unknown kind of figure."""
     rooms.refuse_unknown("kind of figure", name, KINDS)
 
 
 def takers(options: Iterable[str]) -> list[str]:
-    """The kinds of figures that take all of some options. Raises `ValueError` if none does."""
+    """Returns the kinds of figures that take all of the options. Raises `ValueError` if there is
+    none.
+    """
     found = [name for name in KINDS if set(options) <= set(own_options(name))]
     if not found:
         raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
@@ -83,5 +87,5 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
                 style.fit(figure)
             if look.style == "paper" and figure.get_figheight() > PAGE:
                 high = f"this figure is {figure.get_figheight():.1f}in high, more than a page of a paper has"
-                errors.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`")
+                errors.warn(f"{high}\nhint: draw fewer points with `at` or fewer systems with `systems`, or set `height`")
         return figure

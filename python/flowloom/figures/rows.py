@@ -1,4 +1,4 @@
-"""What figures show as tables: one row for each point, with the ends of its interval."""
+"""The data of figures as tables: one row for each point, with the ends of its interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Rows:
         self._parts: list[tuple[Mapping[str, object], Mapping[str, Any]]] = []
 
     def add(self, same: Mapping[str, object], columns: Mapping[str, Any]) -> None:
-        """Adds the points of a curve: what all of them have, such as the system, and a value for each in every column."""
+        """Adds the points of a curve: the values that all points share, such as the system, and
+        columns with a value per point.
+        """
         self._parts.append((dict(same), {name: np.asarray(values) for name, values in columns.items()}))
 
     def __bool__(self) -> bool:
@@ -30,12 +32,12 @@ class Rows:
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns: what points have in common first, the ends of intervals next to their means."""
+        """The names of all columns: shared values first, the ends of intervals next to their means."""
         parts = [list(same) for same, _ in self._parts] + [list(columns) for _, columns in self._parts]
         return list(dict.fromkeys(name for part in parts for name in part))
 
     def csv(self) -> str:
-        """The table. What a point does not have is left empty."""
+        """Returns the table as CSV. Missing values are empty."""
         text = io.StringIO()
         writer = csv.DictWriter(text, self.names, lineterminator="\n")
         writer.writeheader()
@@ -45,7 +47,7 @@ class Rows:
 
 
 def written(value: object) -> object:
-    """A value as it is written: numbers without needless digits, nothing for NaN."""
+    """Returns a value for CSV: numbers without needless digits, an empty text for NaN."""
     if isinstance(value, float):
         return "" if np.isnan(value) else f"{value:.9g}"
     return "" if value is None else value

@@ -1,4 +1,4 @@
-"""Pictures of schedules of one link, as `flowloom.fluid` returns them."""
+"""Figures of schedules of one link, as `flowloom.fluid` returns them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Segments = Sequence[tuple[int, float, float, float]]
 
 
 def shares(ax: Axes, segments: Segments, names: Sequence[str]) -> None:
-    """The share of a link of rate 1 that each flow has, over time."""
+    """Draws the share of a link of rate 1 that each flow has, over time."""
     labelled, names = set(), [words.escaped(name) for name in names]
     for flow, start, end, rate in sorted(segments):
         base = sum(r for f, s, e, r in segments if f < flow and s < end and start < e)
@@ -40,7 +40,9 @@ def bars(
     arrivals: Sequence[float] = (),
     deadlines: Sequence[float | None] = (),
 ) -> None:
-    """A bar per flow over the slots of the link; a triangle at its arrival, a line at its deadline, dotted if it is missed."""
+    """Draws a bar per flow over the slots of the link, with a triangle at its arrival and a line at
+    its deadline; the line is dotted if the deadline is missed.
+    """
     names = [words.escaped(name) for name in names]
     for flow, name in enumerate(names):
         own = [(start, end) for f, start, end, _ in sorted(segments) if f == flow]
@@ -64,5 +66,5 @@ def bars(
 
 
 def last_end(segments: Segments) -> float:
-    """When the last flow ends."""
+    """Returns the time when the last flow ends."""
     return max((end for _, _, end, _ in segments), default=1.0)

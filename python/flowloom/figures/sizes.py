@@ -20,25 +20,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
-"""What is drawn of the flows of a size, in words."""
+"""The statistics of the flows of a size, in words."""
 FEW = 10
-"""A quantile that rests on fewer flows is drawn hollow."""
+"""The number of flows below which the marker of a quantile is hollow."""
 
 
 @dataclass(frozen=True)
 class Binned:
-    """A statistic by flow size, in bins of equal count: sizes in bytes, means over seeds with their intervals."""
+    """A statistic by flow size, in bins of equal count: sizes in bytes, means over seeds with their
+    intervals.
+    """
 
     size: Array
     mean: Array
     low: Array
     high: Array
     few: npt.NDArray[np.bool_]
-    """Where it rests on fewer than `FEW` flows."""
+    """Whether the value rests on fewer than `FEW` flows."""
 
 
 def binned(results: Data, quantity: str) -> dict[tuple[str, tuple[Value, ...], str], Binned]:
-    """A quantity by size for every system, value of the swept keys and statistic."""
+    """Returns a quantity by size for every system, value of the swept keys and statistic."""
     found: dict[tuple[str, tuple[Value, ...], str], list[dict[str, Any]]] = {}
     for row in results.by_size().to_pylist():
         if row["quantity"] == quantity and row["mean"] is not None:
@@ -58,9 +60,10 @@ def binned(results: Data, quantity: str) -> dict[tuple[str, tuple[Value, ...], s
 def size_curve(
     ax: Axes, shown: Binned, least: float | Array, look: Mapping[str, Any], label: str, factor: float = 1.0, scale: float = 1.0
 ) -> bool:
-    """One curve with its 95 % band, not below `least`; sizes in units of `factor` bytes, values in units of `scale`.
+    """Draws one curve with its 95 % band, not below `least`; sizes in units of `factor` bytes,
+    values in units of `scale`.
 
-    Returns whether some of it is hollow, since it rests on few flows.
+    Returns whether some of its markers are hollow, since they rest on few flows.
     """
     x, y = shown.size / factor, shown.mean / scale
     ax.plot(x, y, **look, label=style.label(label))
@@ -71,23 +74,27 @@ def size_curve(
 
 
 def hollow_label(ax: Axes, flows: str = "flows") -> None:
-    """Says in the legend what a hollow marker is."""
+    """Explains hollow markers in the legend."""
     label = f"hollow: rests on fewer than {FEW} {flows}"
     ax.plot([], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=label)
 
 
 def chosen_statistics(asked: str | Sequence[str] | None) -> list[str]:
-    """The statistics asked for, or all. Raises `ValueError` for what is none of them."""
+    """Returns the statistics asked for, by default all. Raises `ValueError` for an unknown
+    statistic.
+    """
     asked = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked or STATISTICS))
     for unknown in (name for name in asked if name not in STATISTICS):
         near = _core.nearest(unknown, list(STATISTICS))
         did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"`{unknown}` is not a statistic of flows of a size{did}\nhint: one of {', '.join(STATISTICS)}")
+        raise ValueError(f"`{unknown}` is not a statistic of this figure{did}\nhint: one of {', '.join(STATISTICS)}")
     return asked
 
 
 def against_size(results: Data, quantity: str, name: str, at: At, most: int, statistic: str | Sequence[str] | None) -> Figure:
-    """One row of panels per swept value, one panel per statistic; a single swept value or statistic has up to two in a row."""
+    """Draws one row of panels per swept value, one panel per statistic. With a single swept value
+    or statistic, there are up to two panels in a row.
+    """
     chosen = chosen_statistics(statistic)
     rows = groups(results, at, most)
     found = binned(results, quantity)
@@ -101,7 +108,9 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int, sta
             drawn.setdefault(statistic, []).extend([here] if here else [])
     every = [b for some in drawn.values() for b in some]
     if not every:
-        raise NoDataError("no flow finished: there is nothing to draw against the size")
+        raise NoDataError(
+            "no flow has finished: there is nothing to draw\nhint: set a later `end` in the scenario to give flows more time"
+        )
     factor, unit = words.scale("bytes", [float(np.median(np.concatenate([b.size for b in every])))])
     scale, y_unit = words.scale("s" if quantity.endswith("_s") else "", np.concatenate([b.mean for b in every]))
     few = False
@@ -110,7 +119,7 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int, sta
             shown = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
             if shown is None:
                 continue
-            # Student's interval may reach below what a slowdown or a time can be.
+            # Student's interval may extend to impossible values, such as a slowdown below 1.
             few |= size_curve(ax, shown, shown.mean / scale / 50, look, label, factor, scale)
             columns_ = {words.axis("flow size", unit): shown.size / factor, words.axis(name, y_unit): shown.mean / scale}
             ends = {"ci95 low": shown.low / scale, "ci95 high": shown.high / scale, "rests on few flows": shown.few}

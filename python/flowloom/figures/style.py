@@ -1,4 +1,6 @@
-"""One look for all figures: colours that colour-blind readers tell apart, markers and dashes beside them, units on axes."""
+"""One look for all figures: colours for colour-blind readers, with markers and dashes that differ
+too, and units on axes.
+"""
 
 from __future__ import annotations
 
@@ -42,46 +44,46 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 
 GREY = "#7b7b86"
-"""Ideal schedules and annotations; readable on white and on dark pages."""
+"""The colour of ideal schedules and annotations; readable on white and on dark pages."""
 REFERENCE_DASHES: tuple[Any, ...] = ((0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (9, 2)), (0, (1, 3)), (0, (3, 4)))
 HEAT = ("#cfd2dc", "#efc07a", "#d55e00", "#5c1400")
-"""From idle to busy: strictly darker, so that it is readable in grey too."""
+"""Colours from idle to busy. They get steadily darker, so that they are readable in grey too."""
 
 PAPER = "#fffffe"
-"""Behind the ink. Inline SVG replaces it by the colour of the page."""
+"""The background. Inline SVG replaces it by the colour of the page."""
 HALO = {"facecolor": PAPER, "alpha": 0.7, "edgecolor": "none", "boxstyle": "square,pad=0.1"}
-"""Behind text that crosses lines."""
+"""The box behind text that crosses lines."""
 
 FORMATS = ("png", "svg")
 
 FILES = (*FORMATS, "pdf", "csv")
-"""What a figure can be written as. `csv`: what it shows, as a table."""
+"""The formats of figures. `csv`: the data of the figure, as a table."""
 
 METADATA: dict[str, dict[str, None]] = {
     "svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     "png": {"Software": None},
     "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
 }
-"""No dates and no versions, so that the same data give the same file."""
+"""Metadata without dates and versions, so that the same data give the same file."""
 
 NO_ENGINE: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-"""Settings with which matplotlib gives no layout engine to a figure without one. When a file is saved, it sets the engine anew."""
+"""Settings with which matplotlib adds no layout engine to a figure without one, which it would do when a file is saved."""
 
 NARROWEST = 0.2
-"""The least width of a panel in inches, by point of its text."""
+"""The smallest width of a panel in inches, per point of its text."""
 LOWEST = 0.185
-"""The least height of a panel."""
+"""The smallest height of a panel in inches, per point of its text."""
 
 
 class Drawing(Figure):
-    """A figure that keeps its look when a program shows or saves it, and the rows of what it shows."""
+    """A figure that keeps its look and its data when a program shows or saves it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.settings: Any = {key: RC_PARAMS[key] for key in KEPT}
         self.rows = Rows()
         self.aligned = False
         super().__init__(*args, **options)
-        # A canvas with a renderer of its own: otherwise every question for the size of a text makes one, and measures anew.
+        # A canvas with a renderer of its own: otherwise each measurement of a text makes a new renderer.
         FigureCanvasAgg(self)
 
     def draw(self, renderer: Any) -> None:
@@ -98,10 +100,11 @@ class Drawing(Figure):
 
 
 def figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.1, rigid: bool = False) -> Drawing:
-    """An empty figure that holds `columns` x `rows` panels. Not registered with pyplot, so nothing has to be closed.
+    """Returns an empty figure with room for `columns` x `rows` panels. It is not registered with
+    pyplot, so it needs no closing.
 
-    `width` and `height` are those of a panel in inches, unless the look has a width: then panels share it, and keep their shape,
-    or with `rigid` their height, which is that of lines of text.
+    `width` and `height` are those of a panel in inches. If the look has a width, the panels share
+    it and keep their shape, or, with `rigid`, their height, which is that of lines of text.
     """
     now = current()
     if now.width is None:
@@ -115,19 +118,21 @@ def figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 
 
 
 def across(columns: int) -> int:
-    """How many of `columns` panels have room next to each other."""
+    """Returns how many of `columns` panels fit next to each other."""
     width = current().width
     return columns if width is None else max(min(columns, int(width / (NARROWEST * float(mpl.rcParams["font.size"])) + 0.1)), 1)
 
 
 def panels(fig: Figure, rows: int, columns: int) -> list[Axes]:
-    """Its panels, row by row."""
+    """Returns the panels of a figure, row by row."""
     grid = fig.subplots(rows, columns, squeeze=False)
     return [grid[row][column] for row in range(rows) for column in range(columns)]
 
 
 def grid(count: int, columns: int, width: float = 4.2, height: float = 3.1, rigid: bool = False) -> tuple[Drawing, list[Axes]]:
-    """A figure with `count` panels, and the panels row by row: `columns` in a row where there is room."""
+    """Returns a figure with `count` panels, and the panels row by row: at most `columns` in a
+    row.
+    """
     columns = across(min(columns, count))
     rows = -(-count // columns)
     fig = figure(columns, rows, width, height, rigid)
@@ -138,7 +143,7 @@ def grid(count: int, columns: int, width: float = 4.2, height: float = 3.1, rigi
 
 
 def row(height: float) -> float:
-    """The height of a row with a name, given where there is room: in a column of a paper rows are low."""
+    """Returns the height of a row with a name. In a column of a paper, rows are low."""
     return height if current().width is None else 0.025 * float(mpl.rcParams["font.size"])
 
 
@@ -149,7 +154,9 @@ def leftmost(ax: Axes) -> bool:
 
 
 def align(fig: Figure) -> None:
-    """Puts the labels of vertical axes below each other, when the figure is drawn: a layout of aligned axes takes longer."""
+    """Aligns the labels of vertical axes when the figure is drawn: a layout with aligned axes takes
+    longer.
+    """
     if isinstance(fig, Drawing):
         fig.aligned = True
     else:
@@ -157,7 +164,9 @@ def align(fig: Figure) -> None:
 
 
 def line(index: int) -> dict[str, Any]:
-    """Colour, marker and dashes of the curve with this number: all three differ between neighbours."""
+    """Returns colour, marker and dashes of the curve with this number: all three differ between
+    neighbours.
+    """
     return {
         "color": COLORS[index % len(COLORS)],
         "marker": MARKERS[index % len(MARKERS)],
@@ -166,33 +175,36 @@ def line(index: int) -> dict[str, Any]:
 
 
 def reference(index: int) -> dict[str, Any]:
-    """As `line`, for the ideal reference with this number: thin, grey and dashed, without markers."""
+    """Returns the look of the ideal schedule with this number: thin, grey and dashed, without
+    markers.
+    """
     return {"color": GREY, "linestyle": REFERENCE_DASHES[index % len(REFERENCE_DASHES)], "linewidth": thick(1.2)}
 
 
 def dashes(index: int) -> dict[str, Any]:
-    """As `line`, without markers, for curves of very many points."""
+    """Returns the look of a curve without markers, for curves of very many points."""
     return {key: value for key, value in line(index).items() if key != "marker"}
 
 
 class Plain(Formatter):
-    """Labels of a logarithmic axis: powers of ten, and where it spans little, steps between them.
+    """Labels the ticks of a logarithmic axis: powers of ten and, if the axis spans little, steps
+    between them.
 
-    They are plain numbers, or all of them have raised powers where one of them needs it.
+    The labels are plain numbers; if one of them needs a raised power, all have raised powers.
     """
 
     def __init__(self, linear_to: float = 0.0) -> None:
         self.linear_to = linear_to
-        """Up to here the axis is linear."""
+        """The value up to which the axis is linear."""
         self.sparser = 0
-        """How many steps there are fewer labels than where there is room."""
+        """The number of steps by which labels are thinned out, for lack of room."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """The label at `x`."""
+        """Returns the label at `x`."""
         return self.format_ticks([x])[0]
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The labels of all ticks."""
+        """Returns the labels of all ticks."""
         if self.axis is None:
             return [""] * len(values)
         low, high = sorted(self.axis.get_view_interval())
@@ -219,14 +231,16 @@ class Plain(Formatter):
 
 
 STEPS: Sequence[Sequence[float]] = (range(1, 10), (1, 2, 5), (1,))
-"""Which multiples of a power of ten have labels, from many to few."""
+"""The multiples of a power of ten that have labels, from many to few."""
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-"""Exponents of powers of ten. Those of matplotlib need mathtext, which is switched off for labels."""
+"""Raised digits for powers of ten. Exponents of matplotlib need mathtext, which is switched off for labels."""
 
 
 def log_axis(ax: Axes, which: str, linear_to: float | None = None) -> None:
-    """Makes the `x` or `y` axis logarithmic, labelled with plain numbers; with `linear_to`, linear from 0 up to there."""
+    """Makes the `x` or `y` axis logarithmic, labelled with plain numbers; with `linear_to`, linear
+    from 0 up to this value.
+    """
     axis = ax.xaxis if which == "x" else ax.yaxis
     scale: dict[str, Any] = {"value": "log"} if linear_to is None else {"value": "symlog", "linthresh": linear_to, "linscale": 0.5}
     (ax.set_xscale if which == "x" else ax.set_yscale)(**scale)
@@ -240,17 +254,17 @@ def log_axis(ax: Axes, which: str, linear_to: float | None = None) -> None:
 
 
 def heat() -> Colormap:
-    """Colours from idle to busy."""
+    """Returns the colours from idle to busy."""
     return LinearSegmentedColormap.from_list("heat", HEAT)
 
 
 def share() -> Normalize:
-    """From nothing to all."""
+    """Returns the scale from 0 to 1."""
     return Normalize(0.0, 1.0)
 
 
 NAMED = "\u200b"
-"""Prefix of labels that begin with `_`, which matplotlib leaves out of legends otherwise. Escaped labels never begin with it."""
+"""A prefix for labels that begin with `_`, which matplotlib would leave out of legends. Escaped labels never begin with it."""
 
 
 def label(text: str) -> str:
@@ -260,7 +274,7 @@ def label(text: str) -> str:
 
 
 def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
-    """One legend for all panels, above them, in the order in which curves first appear."""
+    """Draws one legend for all panels, above them, in the order in which curves first appear."""
     entries: dict[str, Any] = {}
     for ax in axes:
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -269,13 +283,13 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
         size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
         line, gap, pad = (RC_PARAMS[f"legend.{name}"] for name in ("handlelength", "columnspacing", "handletextpad"))
         room = 72 * fig.get_figwidth() - 2 * size
-        # In a narrow figure a long text takes two lines instead of all columns.
+        # In a narrow figure, a long text takes two lines instead of the width of all columns.
         widest = room if current().width is None else (room - size * gap) / 2
         texts = [paragraph(text, widest - size * (line + pad), size) for text in entries]
         widths = [width_of(text, size) + size * (line + pad) for text in texts]
 
         def fits(columns: int) -> bool:
-            # As matplotlib fills the columns: the first ones have one more.
+            # Matplotlib fills columns evenly; the first columns have one entry more.
             each, longer = divmod(len(texts), columns)
             starts = [i * each + min(i, longer) for i in range(columns + 1)]
             wide = sum(max(widths[i:j]) for i, j in pairwise(starts))
@@ -283,7 +297,7 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
 
         most = next((columns for columns in range(min(len(texts), 6), 1, -1) if fits(columns)), 1)
         rows = -(-len(texts) // most)
-        # The figure grows by the rows of the legend, and the panels keep their size.
+        # The figure grows by the height of the legend, so that the panels keep their size.
         if current().height is None:
             lines = sum(max(text.count("\n") for text in texts[i::rows]) + 1 for i in range(rows))
             fig.set_figheight(fig.get_figheight() + (lines - 1) * 1.6 * size / 72)
@@ -293,7 +307,7 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
 
 
 def note(fig: Figure, text: str) -> None:
-    """Lines below all panels, under those that are there already."""
+    """Adds a note below all panels, under notes that are there already."""
     if text:
         size = points(8)
         lines = paragraph(text, 72 * 0.98 * fig.get_figwidth(), size)
@@ -302,9 +316,9 @@ def note(fig: Figure, text: str) -> None:
 
 @contextmanager
 def laid_out(fig: Figure) -> Iterator[None]:
-    """While files are drawn: the look, and a figure whose parts have got their places.
+    """Applies the look of a figure and fixes the places of its parts while files are drawn.
 
-    The places are found once, and stay.
+    The places are computed once, and stay.
     """
     with mpl.rc_context(fig.settings) if isinstance(fig, Drawing) else look(), fixed_ticks(fig):
         engine = fig.get_layout_engine()
@@ -322,9 +336,9 @@ def laid_out(fig: Figure) -> Iterator[None]:
 
 @contextmanager
 def labelled_spines_out(fig: Figure) -> Iterator[None]:
-    """For a while, the layout leaves out spines whose ticks have labels: the labels reach further.
+    """Leaves out spines with labelled ticks from the layout for a while: the labels extend further.
 
-    Otherwise matplotlib finds the ticks of each such axis once more to measure its spine.
+    Otherwise matplotlib computes the ticks of each labelled axis once more to measure its spine.
     """
     sides = [(ax, axis, name) for ax in fig.axes for axis, name in ((ax.xaxis, "bottom"), (ax.yaxis, "left"))]
     spines = [ax.spines[name] for ax, axis, name in sides if name in ax.spines and labelled(axis, name)]
@@ -348,9 +362,10 @@ def labelled(axis: Axis, side: str) -> bool:
 
 @contextmanager
 def without_engine(fig: Figure) -> Iterator[None]:
-    """For a while, a figure has no layout engine: matplotlib draws a figure that has one twice for every file.
+    """Removes the layout engine of a figure for a while: matplotlib draws a figure with an engine
+    twice for every file.
 
-    The engine `none` counts as one.
+    The engine `none` counts as an engine.
     """
     engine = fig.get_layout_engine()
     with mpl.rc_context(NO_ENGINE):
@@ -363,7 +378,8 @@ def without_engine(fig: Figure) -> Iterator[None]:
 
 @contextmanager
 def fixed_ticks(fig: Figure) -> Iterator[None]:
-    """For a while, the ticks of logarithmic axes are fixed, and those without labels are one line for each axis.
+    """Fixes the ticks of logarithmic axes for a while, and draws those without labels as one line
+    for each axis.
 
     Otherwise matplotlib spends half of its time on finding and placing them.
     """
@@ -415,12 +431,12 @@ def bare_ticks(axis: Axis, places: Sequence[float]) -> Line2D:
 
 
 def align_labels(fig: Figure) -> None:
-    """Puts the labels of vertical axes below each other, where the layout is known."""
+    """Aligns the labels of vertical axes in each column of panels, once the layout is known."""
     columns: dict[int, list[tuple[Axis, float, float]]] = {}
     for ax in fig.axes:
         place = ax.get_subplotspec()
         if place is not None and ax.yaxis.label.get_text():
-            ax.yaxis.get_tightbbox()  # This moves the label to where it belongs.
+            ax.yaxis.get_tightbbox()  # moves the label to its place
             x, y = ax.yaxis.label.get_transform().transform(ax.yaxis.label.get_position())
             columns.setdefault(place.colspan.start, []).append((ax.yaxis, x, y))
     for labels in columns.values():
@@ -430,7 +446,9 @@ def align_labels(fig: Figure) -> None:
 
 
 def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
-    """Write a figure as `stem.png` and `stem.svg`. A suffix that `stem` has already picks that format alone."""
+    """Writes a figure as `stem.png` and `stem.svg`. If `stem` has a suffix, only this format is
+    written.
+    """
     suffix = stem.suffix.lstrip(".").lower()
     if suffix in FILES:
         stem, formats = stem.with_suffix(""), (suffix,)
@@ -444,21 +462,23 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
 
 
 def picture(fig: Figure, form: str) -> bytes:
-    """A figure as the bytes of a file."""
+    """Returns a figure as the bytes of a file."""
     drawn = io.BytesIO()
     fig.savefig(drawn, format=form, metadata=METADATA[form])
     return drawn.getvalue()
 
 
 def table(fig: Figure) -> str:
-    """What a figure shows, as CSV. Raises `ValueError` for a figure that keeps no rows."""
+    """Returns the data of a figure as CSV. Raises `ValueError` for a figure that keeps no rows."""
     if not isinstance(fig, Drawing) or not fig.rows:
-        raise ValueError("this figure keeps no table of what it shows\nhint: leave `csv` out of the formats")
+        raise ValueError("this figure has no table of its data\nhint: leave `csv` out of the formats")
     return fig.rows.csv()
 
 
 def smaller(png: str) -> str:
-    """A picture in base64 with at most 256 colours: enough for heat maps and maps of networks, and a fifth of the bytes."""
+    """Reduces a PNG in base64 to 256 colours: enough for heat maps and maps of networks, and a
+    fifth of the bytes.
+    """
     from PIL import Image
 
     drawn = io.BytesIO()
@@ -468,14 +488,16 @@ def smaller(png: str) -> str:
 
 
 def inline_svg(fig: Figure, prefix: str) -> str:
-    """A figure as an SVG element for an HTML page: ids start with `prefix`, the ink follows the page's text colour."""
+    """Returns a figure as an SVG element for an HTML page: ids start with `prefix`, the ink follows
+    the page's text colour.
+    """
     buffer = io.StringIO()
     with laid_out(fig):
         fig.savefig(buffer, format="svg", metadata=METADATA["svg"], transparent=True)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # Hundredths of a point are enough, and a third of the bytes.
+    # Coordinates in hundredths of a point are enough, and take a third of the bytes.
     text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"\s*\n", "", re.sub(r"(\.\d\d)\d+", r"\1", path[0])), text)
     text = re.sub(r"(data:image/png;base64,)([\w+/=\s]+)", lambda image: image[1] + smaller(image[2]), text)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)

@@ -29,7 +29,9 @@ METRICS = (
 
 
 def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
-    """Metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
+    """Draws metrics against the swept key, one panel each, with 95 % confidence bands over
+    seeds.
+    """
     tables.refuse_unknown(metrics or ())
     have = set(column(results.summary(), "metric"))
     chosen = [m for m in (metrics or METRICS) if m in have]
@@ -37,7 +39,7 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
         values = tables.places(results).values()
         chosen = [m for m in tables.defined(results, chosen) if tables.speaks(m, values)]
     if not chosen:
-        raise NoDataError(f"the results hold none of these metrics\nhint: they hold {', '.join(sorted(have))}")
+        raise NoDataError(f"the results have none of these metrics\nhint: they have {', '.join(sorted(have))}")
     if x is None:
         x = swept_axis(results, at)
     elif x not in results.keys:

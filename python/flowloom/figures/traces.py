@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Span = tuple[float, float]
 
 LONG = 0.2
-"""An idle period longer than this share of all the time drawn is shortened."""
+"""The share of the whole time axis above which an idle period is shortened."""
 SHORT = 0.08
-"""Width of a shortened idle period, as a share of the time that is not idle."""
+"""The width of a shortened idle period, as a share of the time that is not idle."""
 
 
 def idle(busy: Iterable[Span]) -> list[Span]:
-    """The long idle periods: those of more than `LONG` of all the time."""
+    """Returns the long idle periods: those longer than the share `LONG` of all the time."""
     spans = sorted(busy)
     found: list[Span] = []
     until = spans[0][0] if spans else 0.0
@@ -40,7 +40,9 @@ def idle(busy: Iterable[Span]) -> list[Span]:
 
 
 def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> None:
-    """Draws the time from 0 to `end` with idle periods shortened, each labelled with its length."""
+    """Sets the time axis from 0 to `end` and shortens idle periods on it, each labelled with its
+    length.
+    """
     ax.set_xlim(0, end)
     if not gaps:
         return
@@ -49,7 +51,7 @@ def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> No
     width = SHORT * (end - sum(stop - start for start, stop in gaps))
     real, drawn = [0.0], [0.0]
     for start, stop in gaps:
-        # Just inside the gap, so that real times stay strictly rising.
+        # Ends just inside the gap, so that real times rise strictly.
         drawn += [drawn[-1] + start - real[-1], drawn[-1] + start - real[-1] + width]
         real += [start, stop]
     drawn.append(drawn[-1] + max(end - real[-1], 1e-9 * end))
@@ -72,7 +74,7 @@ def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> No
 
 @dataclass(frozen=True)
 class Bar:
-    """A period in which one flow transmitted on a link without a break."""
+    """A period in which one flow transmitted on a link without interruption."""
 
     port: int
     flow: int
@@ -81,8 +83,11 @@ class Bar:
 
 
 def bars(packets: Mapping[str, Sequence[Any]], kinds: Sequence[str] = ("data",)) -> list[Bar]:
-    """Merges transmissions into bars: consecutive packets of one flow on a port, without data of another flow between them and
-    without a gap longer than one packet."""
+    """Merges transmissions into bars.
+
+    A bar holds consecutive packets of one flow on a port, without data of another flow between them
+    and without a gap longer than one packet.
+    """
     rows = sorted(
         (port, start, end, flow)
         for port, start, end, flow, kind, dropped in zip(
@@ -110,7 +115,7 @@ def bars(packets: Mapping[str, Sequence[Any]], kinds: Sequence[str] = ("data",))
 
 
 def flow_name(flow: int, names: Mapping[int, str] | None) -> str:
-    """What to call a flow."""
+    """Returns the name of a flow as shown."""
     return words.escaped((names or {}).get(flow, f"flow {flow}"))
 
 
@@ -120,7 +125,9 @@ def gantt_panel(
     names: Mapping[int, str] | None = None,
     unit: str = "ms",
 ) -> None:
-    """One panel: for each row (a link) the periods (flow, start, end) of transmission. Flows differ by colour and hatch."""
+    """Draws one panel: for each row (a link), the periods (flow, start, end) of transmission. Flows
+    differ by colour and hatch.
+    """
     flows = {flow for _, spans in rows for flow, _, _ in spans}
     busy = [(start, end) for _, spans in rows for _, start, end in spans]
     whole = max((end for _, end in busy), default=1.0)
@@ -161,7 +168,9 @@ class Series:
 
 
 def sampled(results: Data, run: Run, metric: str) -> Series | None:
-    """The samples of a metric at a point; NaN where an entity has none. `None`: the metric was not sampled."""
+    """Returns the samples of a metric at a point, with NaN for missing values; `None` if the metric
+    was not sampled.
+    """
     table = results.sampled(run, metric)
     if not table.num_rows:
         return None
@@ -173,9 +182,10 @@ def sampled(results: Data, run: Run, metric: str) -> Series | None:
 
 
 def ranked(values: Any) -> tuple[Any, Any]:
-    """The distinct whole numbers in order, and for each of `values` its place among them.
+    """Returns the distinct whole numbers in order, and for each of `values` its rank among them.
 
-    There may be a hundred million: what is in order already, as times are, and small numbers, as those of ports, are not sorted.
+    There may be a hundred million values. To save time, values that are in order already (times)
+    and small numbers (ports) are not sorted.
     """
     rises = values[1:] > values[:-1]
     if not (values[1:] < values[:-1]).any():
@@ -188,15 +198,15 @@ def ranked(values: Any) -> tuple[Any, Any]:
 
 
 def missing(metric: str) -> NoDataError:
-    """The error for a metric that was not sampled."""
+    """Returns the error for a metric that was not sampled."""
     key = "ports" if metric.startswith("port") else "flows"
-    return NoDataError(f"the results hold no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
+    return NoDataError(f"the results have no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
 
 
 def bounds(results: Data, run: Run) -> dict[str, float]:
-    """The limits and thresholds of a point's queues, in bytes, by parameter; none without a manifest.
+    """Returns the limits and thresholds of a point's queues in bytes, by parameter.
 
-    A length that differs from port to port is left out.
+    A length that differs between ports is left out.
     """
     config = results.config
     system: dict[str, Any] = next((s for s in config.get("system", []) if s["label"] == run.system), {})
@@ -207,7 +217,7 @@ def bounds(results: Data, run: Run) -> dict[str, float]:
             continue
         for name in queue_lengths(room, part["kind"]):
             written = part.get(name)
-            if isinstance(written, list):  # swept: what this point has
+            if isinstance(written, list):  # swept: the value of this point
                 written = next((v for key, v in run.keys.items() if key.endswith(f"{room}.{name}") and v is not None), None)
             value = None if written is None else _core.queue_length(words.number(written), mtu)
             if written == "auto":
@@ -218,20 +228,24 @@ def bounds(results: Data, run: Run) -> dict[str, float]:
 
 
 def common_length(results: Data, run: Run, column: str) -> int | None:
-    """A length that a rule has set for each port, if it is the same at all ports of switches."""
+    """Returns a length that a rule has set for each port, if it is the same at all ports of
+    switches.
+    """
     ports = results.ports(at={"point": run.point}).to_pylist()
     found = {port[column] for port in ports if port["tier"] > 0}
     return found.pop() if len(found) == 1 else None
 
 
 def queue_lengths(room: str, kind: str) -> Sequence[str]:
-    """The parameters of an entry that are lengths of a switch's queue."""
+    """Returns the parameters of an entry that are lengths of a switch's queue."""
     names: Sequence[str] = next((entry["queue_lengths"] for entry in _core.entries(room) if entry["name"] == kind), ())
     return names
 
 
 def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float) -> None:
-    """Draws `bounds` as labelled lines; those far above `top`, the highest value drawn, are left out."""
+    """Draws `bounds` as labelled lines; bounds far above `top`, the highest value drawn, are left
+    out.
+    """
     at: dict[float, list[str]] = {}
     for name, value in found.items():
         if value <= 1.3 * top:
@@ -254,7 +268,9 @@ def series(
     name_of: Callable[[Run], Mapping[int, str]],
     bounds_of: Callable[[Run], Mapping[str, float]] = lambda run: {},
 ) -> Figure:
-    """One panel per system: a sampled quantity over time, of the entities with the largest averages over all systems."""
+    """Draws one panel per system: a sampled quantity over time, of the entities with the largest
+    averages over all systems.
+    """
     chosen = [(run, sampled(results, run, metric)) for _, run in one_per_system(results, at)]
     drawn = [(run, found) for run, found in chosen if found is not None]
     if not drawn:
@@ -263,7 +279,7 @@ def series(
     for _, found in drawn:
         for entity, values in found.values.items():
             total[entity] = total.get(entity, 0.0) + float(np.nanmean(values))
-    # Largest first. An entity has the same look in every panel, and the largest has the plainest.
+    # An entity has the same look in every panel; the largest has the plainest look.
     largest = sorted(total, key=lambda entity: (-total[entity], entity))[:most]
     top = max(float(np.nanmax(found.values[e])) for _, found in drawn for e in largest if e in found.values)
     factor, scaled = words.scale(unit, [top])
@@ -292,7 +308,9 @@ def series(
 
 
 def classes(results: Data, run: Run, most: int = 6) -> dict[str, list[int]]:
-    """The flows of a point by size, the largest first: a class for each size, or for each power of ten if there are many."""
+    """Returns the flows of a point by size, the largest first: a class for each size, or for each
+    power of ten if there are many sizes.
+    """
     table = results.flows(["flow_id", "size_bytes"], {"point": run.point})
     sizes = dict(zip(column(table, "flow_id"), column(table, "size_bytes"), strict=True))
 
@@ -314,7 +332,7 @@ def classes(results: Data, run: Run, most: int = 6) -> dict[str, list[int]]:
 
 
 def binned(found: Series, flows: Sequence[int], edges: Array) -> Array:
-    """The sum of what was sampled of some flows, averaged over the samples in each bin."""
+    """Returns the sum of the samples of some flows, averaged over the samples in each bin."""
     total = np.zeros(len(found.times))
     for flow in flows:
         if flow in found.values:
@@ -326,7 +344,7 @@ def binned(found: Series, flows: Sequence[int], edges: Array) -> Array:
 
 
 def throughput_panel(ax: Axes, results: Data, run: Run, found: Series, span: Span | None = None, bins: int = 150) -> None:
-    """One panel: the throughput of the flows of each size, stacked, in Gbit/s."""
+    """Draws one panel: the throughput of the flows of each size, stacked, in Gbit/s."""
     start, end = span or (0.0, float(found.times[-1]))
     edges = np.linspace(start, end, min(bins, int(((found.times > start) & (found.times <= end)).sum())) + 1)
     below = np.zeros(len(edges) - 1)

@@ -1,4 +1,4 @@
-"""Kinds of figures: one module per kind with its `META` and `draw`, and one line in the list."""
+"""Kinds of figures: one module per kind with `META` and `draw`, and one line in the list."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Congestion window, slow-start threshold and smoothed round trip over time, of one flow: the one with the most samples",
+    "Congestion window, slow-start threshold and smoothed round-trip time of one flow over time: the flow with the most samples",
     needs="samples",
 )
 
@@ -39,7 +39,7 @@ def draw(results: Data, at: At = None, flow: int | None = None) -> Figure:
     for place, (run, found) in enumerate(drawn):
         longest = max(found.values, key=lambda entity: (np.isfinite(found.values[entity]).sum(), -entity))
         shown = longest if flow is None or flow not in found.values else flow
-        # The round trip is below the window.
+        # The panel of the round-trip time is below that of the window.
         above = axes[place // columns * 2 * columns + place % columns]
         below = axes[(place // columns * 2 + 1) * columns + place % columns]
         here = {"system": run.system, **swept(results, run), "flow": shown}
@@ -58,7 +58,7 @@ def draw(results: Data, at: At = None, flow: int | None = None) -> Figure:
                 trips.times,
                 trips.values[shown] / factor,
                 **style.dashes(2) | {"linewidth": style.thick(1.2), "linestyle": "-"},
-                label="smoothed round trip",
+                label="smoothed round-trip time",
             )
             below.set(ylabel=words.axis("round trip", unit))
             record(below, here, {"time (ms)": trips.times, words.axis("round trip", unit): trips.values[shown] / factor})

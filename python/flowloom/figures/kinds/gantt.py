@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Transmissions of flows on links over time; consecutive data packets of a flow are merged into one bar",
+    "Transmissions of flows on links over time; consecutive data packets of a flow are drawn as one bar",
     needs="packets",
 )
 
@@ -46,7 +46,7 @@ def draw(
             rows = [row for row in rows if row in busy]
         drawn.append((run, rows))
     if not any(rows for _, rows in drawn):
-        raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
+        raise NoDataError("the results have no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     height = max(len(rows) for _, rows in drawn) * style.row(0.32) + 1.0
     fig, axes = style.grid(len(drawn), 1, width=7.5, height=height, rigid=True)
     for ax, (run, rows) in zip(axes, drawn, strict=True):

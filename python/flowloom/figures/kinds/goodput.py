@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Goodput of all flows together over time, mean over seeds, with what a network that blocks nothing would give",
+    "Goodput of all flows together over time, mean over seeds, with the goodput in a non-blocking network",
     needs="samples",
 )
 
@@ -26,13 +26,15 @@ UNLIMITED = "only the links of hosts limit flows"
 
 
 def non_blocking(results: Data, runs: Sequence[Run]) -> float | None:
-    """The goodput of the same flows in a network that blocks nothing, mean over points; `None` where the results have none."""
+    """Returns the goodput of the same flows in a non-blocking network, mean over points; `None` if
+    the results have none.
+    """
     found = [value for run in runs if (value := results.metric(run, "non_blocking_bps")) is not None]
     return mean(found) if found else None
 
 
 def total(results: Data, run: Run) -> Series | None:
-    """The goodput of all flows of a point together, as the only entity of a series."""
+    """Returns the goodput of all flows of a point together, as the only entity of a series."""
     found = sampled(results, run, "flow.rate_bps")
     return None if found is None else Series(found.times, {0: np.nansum(list(found.values.values()), axis=0)})
 

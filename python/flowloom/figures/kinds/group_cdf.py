@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Distribution of the completion times of groups, as of hosts in a shuffle; all seeds together",
+    "Distribution of the completion times of groups of flows, such as requests or the hosts of a shuffle; all seeds together",
     needs="summary",
 )
 
@@ -25,7 +25,7 @@ def draw(results: Data, at: At = None) -> Figure:
     """Draws the figure."""
     times: dict[str, list[float]] = {}
     for group in results.groups().to_pylist():
-        # A group with a flow that did not finish is above all times.
+        # A group with a flow that did not finish counts as longer than all others.
         times.setdefault(group["point"], []).append(np.inf if group["fct_ps"] is None else group["fct_ps"] * 1e-12)
     rows = [row for row in groups(results, at) if any(run.point in times for runs in row[1].values() for run in runs)]
     ended = [time for some in times.values() for time in some if time < np.inf]

@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Utilisation of every link over time, in the order in which packets cross them; the quiet end of a run is cut off",
+    "Utilisation of every link over time, in the order in which packets cross the links; the quiet end of a run is cut off",
     needs="samples",
 )
 
 MOST_MAPS = 6
 MOST_COLUMNS = 3
-"""Heat maps side by side."""
+"""The maximum number of heat maps side by side."""
 
 
 def draw(results: Data, at: At = None) -> Figure:
-    """Draws the figure. Systems are one below the other; side by side where links are too many to be named."""
+    """Draws the figure. Systems are one below the other; side by side if there are too many links
+    to name.
+    """
     drawn = []
     for _, run in one_per_system(results, at, MOST_MAPS):
         found, series = links(results, run), sampled(results, run, "port.utilisation")
         if series is not None:
-            # Links that were not sampled are not idle: they are left out, as are unused links of hosts.
+            # Links that were not sampled are left out, since they may be busy; so are unused links of hosts.
             used = [link for link in found if link.port in series.values and (link.busy > 0 or 0 not in link.tiers)]
             used = used or [link for link in found if link.port in series.values]
             drawn.append((run, used, activity(used, series.times, series.values)))
@@ -50,5 +52,5 @@ def draw(results: Data, at: At = None) -> Figure:
             times = {"from (ms)": starts, "until (ms)": stops, "busy (%)": 100 * busy}
             record(ax, {"system": run.system, **swept(results, run), "link": link.name}, times)
     style.legend(fig, axes)
-    share_bar(fig, axes, mesh, "busy (% of the interval)")
+    share_bar(fig, axes, mesh, "utilisation (% of the interval)")
     return fig

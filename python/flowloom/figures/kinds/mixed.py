@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "What flows with deadlines miss beside how long those without one take: by system, or against the swept key",
+    "Deadline miss rate of flows with deadlines, and completion time of flows without: by system, or against the swept key",
     needs="summary",
 )
 
@@ -24,7 +24,7 @@ def draw(results: Data, x: str | None = None, at: At = None) -> Figure:
     """Draws the figure."""
     if "mean_fct_without_deadline_s" not in set(column(results.summary(), "metric")):
         raise NoDataError(
-            "the results do not hold both flows with a deadline and flows without one"
+            "the results do not have both flows with a deadline and flows without one"
             '\nhint: give a workload `deadline = { kind = "uniform", share = 0.8 }`'
         )
     return metrics(results, MIXED, x, at)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Queue length over time at the ports with the longest queues, with the limits and thresholds that the system sets",
+    "Queue length over time at the ports with the longest queues, with the limits and thresholds of the system",
     needs="samples",
 )
 

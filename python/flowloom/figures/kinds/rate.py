@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Sending rate over time of the flows that send most",
+    "Sending rate of the flows that send most, over time",
     needs="samples",
 )
 

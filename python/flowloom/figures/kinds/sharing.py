@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Goodput, completion time of groups and fairness (Jain's index) against the swept key, as the number of senders",
+    "Goodput, completion time of groups and fairness (Jain's index) against the swept key, such as the number of senders",
     needs="summary",
 )
 
@@ -24,6 +24,6 @@ def draw(results: Data, x: str | None = None, at: At = None) -> Figure:
     """Draws the figure."""
     if "groups" not in set(column(results.summary(), "metric")):
         raise NoDataError(
-            "the results hold no groups of flows\nhint: an incast has groups, and so has a table of flows with the column `group`"
+            "the results have no groups of flows\nhint: an incast has groups, and so has a table of flows with the column `group`"
         )
     return metrics(results, SHARING, x, at)

@@ -22,7 +22,7 @@ META = Meta(
 
 
 def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
-    """The links of points that differ by their seed, with their mean use."""
+    """Returns the links of points that differ only by their seed, with their mean use."""
     found = [links(results, run) for run in runs]
     return [
         Link(same[0].port, same[0].name, same[0].tiers, mean([link.busy for link in same])) for same in zip(*found, strict=True)
@@ -30,17 +30,19 @@ def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
 
 
 def draw(results: Data, at: At = None, dead: Collection[Collection[str]] | None = None) -> Figure:
-    """Draws the figure. `dead` are pairs of node names; without it, the links that were down at some time."""
+    """Draws the figure. `dead` are pairs of node names; by default, the links that were down at
+    some time.
+    """
     shown = groups(results, at, 1, ideals=False)
     if not shown:
-        raise NoDataError("no point was chosen")
+        raise NoDataError("there is no point to draw\nhint: choose other points with `at`")
     name, systems = shown[-1]
     drawn = [run for runs in systems.values() for run in runs]
     crossed = dead_cables(results, drawn) if dead is None else {frozenset(cable) for cable in dead}
     panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
     panels = [(label, found) for label, found in panels if found]
     if not panels:
-        raise NoDataError("the results hold no ports")
+        raise NoDataError("the results have no ports")
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     fig, axes = style.grid(len(panels), columns, 7.5 if columns == 1 else 4.6, 3.0)
     for ax, (label, found) in zip(axes, panels, strict=True):
@@ -49,6 +51,6 @@ def draw(results: Data, at: At = None, dead: Collection[Collection[str]] | None 
         first = systems[label][0]
         links_ = {"link": [link.name for link in found], "busy (%)": [100 * link.busy for link in found]}
         record(ax, {"system": first.system, **swept(results, first)}, links_)
-    share_bar(fig, axes, lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
+    share_bar(fig, axes, lines, f"utilisation of the busier direction (%)\n{words.window(windows(drawn))}")
     style.legend(fig, axes)
     return fig

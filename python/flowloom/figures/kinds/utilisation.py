@@ -27,7 +27,7 @@ def draw(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
     """Draws the figure."""
     shown = groups(results, at, 1, ideals=False)
     if not shown:
-        raise NoDataError("no point was chosen")
+        raise NoDataError("there is no point to draw\nhint: choose other points with `at`")
     name, systems = shown[-1]
     load: dict[str, dict[str, list[float]]] = {}
     for label, runs in systems.items():
@@ -56,7 +56,7 @@ def draw(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
         record(ax, {"system": first.system, **swept(results, first)}, {"link": busiest, "busy (%)": heights})
     ax.set_xticks(range(len(busiest)), [words.escaped(port) for port in busiest], rotation=45, ha="right", rotation_mode="anchor")
     measured = words.window(windows(run for runs in systems.values() for run in runs))
-    ax.set(ylabel=f"busy (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))
+    ax.set(ylabel=f"utilisation (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))
     ax.grid(axis="x", visible=False)
     style.legend(fig, [ax])
     return fig
