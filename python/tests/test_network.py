@@ -151,7 +151,7 @@ def test_a_line_of_a_very_large_map_is_the_mean_of_many_cables() -> None:
     shown = np.asarray(lines.get_array())
     assert shown == pytest.approx(np.full(16 * 16 - 1, 0.15)), "sixteen cables each, a quarter at each level"
     assert [np.size(line.get_xdata()) for line in ax.lines if line.get_marker() == "s"] == [16, 16]
-    assert ax.get_title(loc="right") == "each line: the mean of up to 16 cables" and not ax.texts
+    assert ax.get_title(loc="right") == "each line: mean of up to 16 cables" and not ax.texts
     assert ax.get_legend_handles_labels()[1] == ["failed link"]
 
 

@@ -176,9 +176,9 @@ def test_a_font_that_is_not_installed_is_replaced_by_its_clone(monkeypatch: pyte
 
 
 def test_unknown_fonts_are_named_with_near_ones(results: Results) -> None:
-    with pytest.raises(ValueError, match=r"no font is called `DejaVu Sns`; did you mean `DejaVu Sans`"):
+    with pytest.raises(ValueError, match=r"there is no font `DejaVu Sns`; did you mean `DejaVu Sans`"):
         results.plot("metrics", font="DejaVu Sns")
-    with pytest.raises(ValueError, match=r"no font is called `Tmes`; did you mean `Times`"):
+    with pytest.raises(ValueError, match=r"there is no font `Tmes`; did you mean `Times`"):
         results.plot("metrics", font="Tmes")
 
 
@@ -255,7 +255,7 @@ def test_statistics_are_chosen(results: Results) -> None:
     fig = results.plot("slowdown", statistic=["p99", "mean"], at={"load": 0.8})
     assert [ax.get_ylabel() for ax in fig.axes] == ["99th percentile of slowdown", "mean slowdown"]
     assert len(results.plot("fct_size", statistic="p50").axes) == 4
-    with pytest.raises(ValueError, match=r"`p98` is not a statistic of flows of a size; did you mean `p9\d`?"):
+    with pytest.raises(ValueError, match=r"`p98` is not a statistic of this figure; did you mean `p9\d`?"):
         results.plot("slowdown", statistic="p98")
 
 
@@ -434,7 +434,7 @@ def test_plot_draws_a_figure_for_a_paper(results: Results, tmp_path: Path) -> No
         ("--metrics drops --statistic p99", "no kind of figure takes `metrics` and `statistic` together"),
         ("--kind metrics --metrics drop", "did you mean `drops`?"),
         ("--kind metrics --width 3", "`3` is not a width of a figure"),
-        ("--kind metrics --font Tmes", "no font is called `Tmes`"),
+        ("--kind metrics --font Tmes", "there is no font `Tmes`"),
         ("--kind metrics --systems pFabrik", "no system is called `pFabrik`; did you mean `pFabric`?"),
     ],
 )

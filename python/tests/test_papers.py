@@ -330,7 +330,7 @@ def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(ti
     today = {**then, "two": {"plan": "01234567", "smoke": "89abcdef"}}
     plain, marked = pages.page(without), pages.page(noted)
     paragraph = (
-        "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below that this concerns are"
+        "> **Stale since 2026-11-24.** TCP has limited transmit. Numbers, verdicts and figures below that depend on this are"
     )
     assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
     assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
@@ -451,7 +451,7 @@ def test_numbers_of_several_scenarios_make_all_of_them_run() -> None:
     ],
 )
 def test_a_note_needs_a_day_and_a_reason(table: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"`stale` in `paper.toml` is not a day and a reason\nhint: stale = "):
+    with pytest.raises(ValueError, match=r"`stale` in `paper.toml` is not a date and a reason\nhint: stale = "):
         Stale.read(table)
     assert Stale.read({"since": date(2026, 11, 24), "why": "x"}).since == date(2026, 11, 24)
 

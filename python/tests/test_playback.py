@@ -199,7 +199,7 @@ def test_what_is_around_a_flow_is_played_without_a_trace_of_the_run(link: Result
     path = playback.write(plain, around=[flow])
     assert path.name == f"playback-around-{flow}.html"
     text = path.read_text(encoding="utf-8")
-    assert f"around flow {flow}, with all packets that passed the ports of its path while it was open" in text
+    assert f"packets around flow {flow}: all packets that passed the ports of its path while it was open" in text
     assert playback.write(plain, {"system": "TCP"}, tmp_path / "one.html", [flow]).is_file()
 
 
@@ -249,7 +249,7 @@ transport = "newreno"
 """
     (tmp_path / "x.toml").write_text(text)
     results = Scenario.from_file(tmp_path / "x.toml").run(out=tmp_path / "x")
-    with pytest.raises(ValueError, match=r"reads `flows.csv`\nhint: name the scenario's file with `--scenario`"):
+    with pytest.raises(ValueError, match=r"reads `flows.csv`\nhint: name the scenario file with `--scenario`"):
         pack.write(results)
     with zipfile.ZipFile(pack.write(results, tmp_path / "x.toml")) as archive:
         assert archive.read("x/flows.csv") == (tmp_path / "flows.csv").read_bytes()

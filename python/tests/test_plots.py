@@ -18,7 +18,7 @@ from flowloom.runs import tables
 from matplotlib.figure import Figure
 from small import LOAD
 
-UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")
+UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "utilisation (%)")
 PURE = ("rate", "expansion ratio", "slowdown", "share of flows", "drops", "load", "link")
 
 
@@ -51,7 +51,7 @@ def test_time_series_have_a_panel_per_system(crowded: Results, name: str) -> Non
     panels = [ax for ax in fig.axes if ax.get_title()]
     assert [ax.get_title() for ax in panels] == ["MERP", "TCP"]
     assert {ax.get_xlabel() for ax in panels} == {"time (ms)"}
-    assert legend_texts(fig) or fig.axes[-1].get_ylabel() == "busy (% of the interval)"
+    assert legend_texts(fig) or fig.axes[-1].get_ylabel() == "utilisation (% of the interval)"
 
 
 def test_every_kind_is_drawn_by_one_of_these_results(six: Results, traced: Results) -> None:

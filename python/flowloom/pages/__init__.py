@@ -1,1 +1,1 @@
-"""Pages of results: the report, its charts, and the playback of packets."""
+"""HTML pages: reports and playback."""

@@ -1,4 +1,6 @@
-"""The part of the report that answers: metrics and time series in charts to select from, hover over and zoom into."""
+"""The interactive charts of the report: metrics and time series to select from, hover over and zoom
+into.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ from flowloom.runs import tables
 from flowloom.runs.data import Data, named_ports
 
 Spec = dict[str, Any]
-"""A chart in Vega-Lite."""
+"""A chart as a specification for Vega-Lite."""
 
-MISSING = "Charts to select from need one more package: pip install 'flowloom[report]', then write the report again."
+MISSING = "Interactive charts need one more package: pip install 'flowloom[report]', then write the report again."
 
 CONFIG: dict[str, Any] = {
     "background": None,
@@ -41,39 +43,39 @@ CONFIG: dict[str, Any] = {
     "range": {"category": list(style.COLORS)},
     "font": "system-ui, sans-serif",
 }  # fmt: skip
-"""The look of the page: ink and page follow light and dark."""
+"""The look of the charts. The colours follow those of the page, light or dark."""
 
 START = web("unpack.js") + web("charts.js")
 
 MOST_ROWS = 8000
-"""Values of time series in a page: some 100 kB, compressed."""
+"""The maximum number of values of time series in a page: about 100 kB, compressed."""
 MOST_SERIES = 6
-"""Ports or flows of a time series: those with the largest means."""
+"""The maximum number of ports or flows of a time series: those with the largest means are kept."""
 
 
 def installed() -> bool:
-    """Whether the library is there."""
+    """Whether the library for interactive charts is installed."""
     return importlib.util.find_spec("vl_convert") is not None
 
 
 def charts(results: Data) -> dict[str, tuple[str, Spec]]:
-    """The charts for which the results hold data, by id, each with a text of what it shows."""
+    """Returns the charts for which the results have data, by id, each with its caption."""
     found: dict[str, tuple[str, Spec]] = {}
     rows = metric_rows(results)
     if rows:
-        about = "A metric with its 95 % interval. Select below the chart, switch systems off there; hover for values."
+        about = (
+            "A metric with its 95 % interval. Select the metric and the systems below the chart; hover over a point for its values."
+        )
         found["explore-metrics"] = (about, metrics(results, rows))
     rows = series_rows(results)
     if rows:
-        about = (
-            "A quantity over time, first seed. Drag to move, scroll to zoom, double click for all; click a name to see it alone."
-        )
+        about = "A quantity over time, first seed. Drag to move, scroll to zoom, double-click to reset; click a name for its curve."
         found["explore-series"] = (about, series(rows))
     return found
 
 
 def html(found: dict[str, tuple[str, Spec]]) -> str:
-    """The charts as parts of a page, with the library that draws them."""
+    """Returns the charts as HTML, with the library that draws them."""
     specs = {name: spec | {"config": CONFIG} for name, (_, spec) in found.items()}
     data = packed(json.dumps(specs, separators=(",", ":")))
     places = [
@@ -84,7 +86,9 @@ def html(found: dict[str, tuple[str, Spec]]) -> str:
 
 
 def library() -> str:
-    """The library that draws the charts, compressed. To put it together takes more than a second, so it is kept in the cache."""
+    """Returns the library that draws the charts, compressed. It takes more than a second to build,
+    so it is kept in the cache.
+    """
     import vl_convert
 
     kept = cache() / f"vega-{version('vl-convert-python')}.gz.txt"
@@ -97,7 +101,7 @@ def library() -> str:
 
 
 def packed(text: str) -> str:
-    """A text for a page: compressed, in letters and digits."""
+    """Compresses a text for a page and encodes it in base64."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
@@ -105,7 +109,9 @@ def packed(text: str) -> str:
 
 
 def metric_rows(results: Data) -> list[dict[str, object]]:
-    """One row for each metric, system and place of the sweep: mean and interval in the metric's unit."""
+    """Returns one row for each metric, system and place of the sweep: mean and interval in the
+    metric's unit.
+    """
     places = tables.places(results)
     have = list(dict.fromkeys(metric for row in places.values() for metric in row))
     ordered = [metric for metric in tables.METRICS if metric in have] + [metric for metric in have if metric not in tables.METRICS]
@@ -126,17 +132,19 @@ def metric_rows(results: Data) -> list[dict[str, object]]:
 
 
 def field(i: int) -> str:
-    """The field of the swept key with this number; names of keys have dots, which mean something to the charts."""
+    """Returns the field of the swept key with this number. Names of keys contain dots, which are
+    syntax in Vega-Lite.
+    """
     return f"key{i}"
 
 
 def shown(value: object) -> object:
-    """A swept value: a number, or a text."""
+    """Returns a swept value as a number or a text."""
     return value if isinstance(value, float) else words.number(value)
 
 
 def short(value: float) -> float:
-    """Five digits."""
+    """Rounds a value to five digits."""
     return float(f"{value:.5g}")
 
 
@@ -145,26 +153,28 @@ RANGES: dict[str, Sequence[object]] = {
     "shape": ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left"),
     "strokeDash": ([1, 0], [6, 3], [6, 2, 2, 2], [2, 2], [8, 2, 2, 2, 2, 2], [1, 2]),
 }
-"""Colours, symbols and dashes in the order of the systems: those of the figures."""
+"""Colours, symbols and dashes in the order of the systems, as in the figures."""
 FIRST = words.title("mean_slowdown")
-"""The metric that is shown first."""
+"""The metric that is selected first."""
 DOT: Spec = {"type": "point", "filled": True, "size": 80}
 
 
 def look(results: Data, systems: Sequence[str], channel: str) -> Spec:
-    """How systems differ in a channel; ideal schedules are grey."""
+    """Returns how systems differ in a channel; ideal schedules are grey."""
     of = RANGES[channel]
     scale = [style.GREY if channel == "color" and name in results.ideals else of[i % len(of)] for i, name in enumerate(systems)]
     return {"field": "system", "type": "nominal", "title": None, "scale": {"domain": list(systems), "range": scale}}
 
 
 def selector(name: str, label: str, options: Sequence[object], first: object) -> Spec:
-    """A parameter of a chart that a drop-down list sets."""
+    """Returns a parameter of a chart that a drop-down list sets."""
     return {"name": name, "value": first, "bind": {"input": "select", "options": list(options), "name": f"{label} "}}
 
 
 def metrics(results: Data, rows: Sequence[dict[str, object]]) -> Spec:
-    """The chart of metrics: selectors for the metric and for swept keys off the axis, a switch for each system."""
+    """Returns the chart of metrics: selectors for the metric and for swept keys off the axis, a
+    switch for each system.
+    """
     systems = [system for system in map(words.escaped, results.systems) if any(row["system"] == system for row in rows)]
     names = list(dict.fromkeys(str(row["metric"]) for row in rows))
     axis = swept_axis(results)
@@ -217,7 +227,9 @@ def metrics(results: Data, rows: Sequence[dict[str, object]]) -> Spec:
 
 
 def series_rows(results: Data) -> list[dict[str, object]]:
-    """One row for each sample drawn: quantity, system, port or flow, time in ms, value in the quantity's unit."""
+    """Returns one row for each sample drawn: quantity, system, port or flow, time in ms, value in
+    the quantity's unit.
+    """
     found: list[tuple[str, str, str, Array, Array]] = []
     for system, run in one_per_system(results, None):
         for metric in results.sampled_metrics(run):
@@ -226,7 +238,7 @@ def series_rows(results: Data) -> list[dict[str, object]]:
                 continue
             names = named_ports(results, run) if metric.startswith("port.") else {}
             order = sorted(sampled.values, key=lambda entity: -float(np.nan_to_num(sampled.values[entity]).mean()))
-            # Copies, so that the other series can be forgotten.
+            # Copies release the memory of the other series.
             found += [
                 (metric, system, names.get(entity, f"flow {entity}"), sampled.times, sampled.values[entity].copy())
                 for entity in order[:MOST_SERIES]
@@ -244,7 +256,9 @@ def series_rows(results: Data) -> list[dict[str, object]]:
 
 
 def unit_of(metric: str, values: Sequence[Array]) -> tuple[float, str]:
-    """The unit of a quantity, and its name with that unit: `port queue (kB)`."""
+    """Returns the size of the unit of a quantity, and its name with that unit: `port queue
+    (kB)`.
+    """
     tail = metric.rpartition("_")[2]
     base = tail if tail in ("s", "bps", "bytes") else ""
     largest = max((float(np.nanmax(one)) for one in values if np.isfinite(one).any()), default=0.0)
@@ -254,7 +268,7 @@ def unit_of(metric: str, values: Sequence[Array]) -> tuple[float, str]:
 
 
 def thinned(times: Array, values: Array, bins: int) -> Iterable[tuple[float, float]]:
-    """Samples as means over equal bins of time, if there are more than `bins` of them."""
+    """Averages samples over equal bins of time, if there are more than `bins` of them."""
     known = np.isfinite(values)
     times, values = times[known], values[known]
     if len(times) <= bins:
@@ -267,7 +281,7 @@ def thinned(times: Array, values: Array, bins: int) -> Iterable[tuple[float, flo
 
 
 def series(rows: Sequence[dict[str, object]]) -> Spec:
-    """The chart of time series: selectors for quantity and system, zoom along time."""
+    """Returns the chart of time series: selectors for quantity and system, zoom along time."""
     quantities = list(dict.fromkeys(row["metric"] for row in rows))
     systems = list(dict.fromkeys(row["system"] for row in rows))
     of = {"field": "of", "type": "nominal", "title": None}

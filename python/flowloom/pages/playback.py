@@ -1,4 +1,6 @@
-"""Playback: one HTML file that plays the packets of a run over its network, one system or two side by side on the same flows."""
+"""Playback: one HTML file that plays the packets of a run over its network, for one system or for
+two side by side on the same flows.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,13 @@ from flowloom.runs.data import Data, Run
 
 PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
 COLOURS = (*style.COLORS, "#8A63D2", "#8B4513", "#8F9300", "#D01C5B")
-"""Colours of flows, kinds of packets and priority classes. Each is used twice: plain, then striped."""
+"""Colours of flows, kinds of packets and priority classes. Each colour is used twice: plain, then striped."""
 MOST = 150_000
-"""Transmissions of a system in a page; with more, the first so many are played."""
+"""The maximum number of transmissions of a system in a page; later transmissions are left out."""
 MOST_VALUES = 200_000
-"""Values in the tables of agents of a system in a page; with more, the first so many are shown."""
+"""The maximum number of values in the tables of agents of a system in a page; later values are left out."""
 CUT = ("trimmed", "returned")
-"""Kinds that a port gives to packets that arrived as `data`."""
+"""The kinds of packets that arrived at a port as `data` and left it with another kind."""
 CONTROLS = web("player.html")
 
 
@@ -42,10 +44,12 @@ def write(
     around: Sequence[int] = (),
     files: str | Path = ".",
 ) -> Path:
-    """Writes the page of the points chosen by `at`, one for each system, by default as `playback.html` into the results folder.
+    """Writes the page of the points that `at` chooses, one per system. Returns its path, by default
+    `playback.html` in the results folder.
 
-    With `around`, the points are run again, and the page has the packets around these flows (`Results.around`), by default as
-    `playback-around-17.html`. Returns the path. Raises `ValueError` for results without a packet trace.
+    With `around`, the points run again, and the page has the packets around these flows (see
+    `Results.around`), by default in `playback-around-17.html`. Raises `ValueError` for results
+    without a packet trace.
     """
     if out is None and results.path is None:
         raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
@@ -59,18 +63,18 @@ def write(
         shows += [] if one is None else [one]
     if not shows:
         hint = "set `packets = true` in the scenario's `[sample]` table, or name a flow with `--around` to run its point again"
-        raise ValueError(f"the results hold no packets\nhint: {hint}")
+        raise ValueError(f"the results have no packets\nhint: {hint}")
     name = "-".join(["playback", *(["around", *map(str, around)] if around else [])])
     path = out or (results.path or Path()) / f"{name}.html"
     cut = [str(one["system"]) for one in shows if not one["whole"]]
-    notes = [f"the first {MOST} transmissions of {words.joined(cut)} are played, not all"] if cut else []
+    notes = [f"only the first {MOST} transmissions of {words.joined(cut)} are played"] if cut else []
     short = [str(one["system"]) for one in shows if not one["tablesWhole"]]
-    notes += [f"the first {MOST_VALUES} values in the tables of {words.joined(short)} are shown, not all"] if short else []
+    notes += [f"only the first {MOST_VALUES} values in the tables of {words.joined(short)} are shown"] if short else []
     if around:
         flows = words.joined([str(flow) for flow in around])
-        which = f"flow {flows}, with all packets that passed the ports of its path while it was open"
-        several = f"flows {flows}, with all packets that passed the ports of their paths while they were open"
-        notes.append(f"around {which if len(around) == 1 else several}; at other ports only the way of these packets is recorded")
+        which = f"flow {flows}: all packets that passed the ports of its path while it was open"
+        several = f"flows {flows}: all packets that passed the ports of their paths while they were open"
+        notes.append(f"packets around {which if len(around) == 1 else several}, and the way of these packets at other ports")
     data = packed(json.dumps(shows, separators=(",", ":")))
     colours = f"const COLOURS = {json.dumps(COLOURS)}, OTHERS = {json.dumps(style.GREY)};"
     script = f'{colours}\n{PLAYER}\nstart("{data}");'
@@ -87,9 +91,10 @@ def write(
 def show(
     results: Data, system: str, run: Run, packets: pa.Table | None = None, around: Sequence[int] = ()
 ) -> dict[str, object] | None:
-    """What the player needs of a point; `None` if it has no packets. Times are in ns.
+    """Returns the data of a point for the player, with times in ns; `None` if the point has no
+    packets.
 
-    `packets` are those `around` some flows, in the place of a trace of the whole point.
+    `packets` are the packets `around` some flows, which replace the trace of the whole point.
     """
     table = results.packets(None, {"point": run.point}) if packets is None else packets
     if not table.num_rows:
@@ -100,7 +105,7 @@ def show(
     index = {name: i for i, name in enumerate(names)}
     ports = {link.port: i for i, link in enumerate(found)}
     rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "class", "offset")}
-    # Beyond the last transmission that is played: packets that wait at that time are sent later.
+    # Twice as many as are played: packets that wait at the end of the playback are sent later.
     order = np.argsort(rows["time_ps"], kind="stable")[: 2 * MOST]
     columns = {name: values[order] for name, values in rows.items()}
     kinds = [str(kind) for kind in np.array(table["kind"].to_pylist())[order]]
@@ -150,7 +155,9 @@ def show(
 
 
 def tables(results: Data, run: Run, ports: Mapping[int, int]) -> tuple[list[dict[str, object]], bool]:
-    """What the agents of ports know of flows: per link names of values and, per time in ns, rows; and whether that is all."""
+    """Returns what the agents of ports know of flows: for each link, the names of values and, by
+    time in ns, rows. Also returns whether nothing was left out.
+    """
     table = results.agents(["time_ps", "port_id", "flow_id", "column", "value"], {"point": run.point})
     found: dict[int, dict[str, Any]] = {}
     for row in table.slice(0, MOST_VALUES).to_pylist():
@@ -174,7 +181,7 @@ def tables(results: Data, run: Run, ports: Mapping[int, int]) -> tuple[list[dict
 
 
 def curve(window: traces.Series, flow: int) -> list[list[float]]:
-    """A flow's window in bytes over time in ns."""
+    """Returns a flow's window in bytes over time in ns."""
     values = window.values.get(flow)
     if values is None:
         return []
@@ -183,7 +190,9 @@ def curve(window: traces.Series, flow: int) -> list[list[float]]:
 
 
 class Hops:
-    """Which transmission follows which: the trace has one row for each port that a packet leaves."""
+    """The order of the transmissions of each packet. The trace has one row for each port that a
+    packet leaves.
+    """
 
     def __init__(
         self, ends: Mapping[int, tuple[int, int]], port: Array, start: Array, end: Array, flow: Array, offset: Array,
@@ -191,10 +200,10 @@ class Hops:
     ) -> None:  # fmt: skip
         self.port, self.end, self.flow, self.offset, self.kinds, self.dropped = port, end, flow, offset, kinds, dropped
         self.before = np.full(len(port), -1)
-        """The row of the hop before, or -1."""
+        """The row of the previous hop of each packet, or -1."""
         self.last = np.ones(len(port), dtype=bool)
-        """Whether no hop follows."""
-        # Packets that have left for a node, by what a port of that node says of them.
+        """Whether the hop is the last of its packet."""
+        # Packets on their way to a node, by the fields that a port of this node records of them.
         coming: dict[tuple[int, int, int, str], deque[int]] = defaultdict(deque)
         for i in range(len(port)):
             node, peer = ends[int(port[i])]
@@ -209,16 +218,16 @@ class Hops:
                 coming[peer, *same].append(i)
         follows = self.before >= 0
         self.delays = np.full(len(ends), np.inf)
-        """Of each port's link: the shortest time from the end of a transmission to the next one of the same packet."""
+        """The delay of each port's link: the shortest time from the end of a transmission to the next one of the same packet."""
         np.minimum.at(self.delays, port[self.before[follows]], (start[follows] - end[self.before[follows]]))
         known = self.delays[np.isfinite(self.delays)]
         self.delays[~np.isfinite(self.delays)] = known.min() if len(known) else 0.0
         self.joined = start.copy()
-        """When the packet joined the port's queue: when it arrived, or, at its first port, when it left."""
+        """The time when the packet joined the port's queue: its arrival, or, at its first port, its start of transmission."""
         self.joined[follows] = end[self.before[follows]] + self.delays[port[self.before[follows]]]
 
     def delivered(self, flow: int, size: Array) -> list[list[float]]:
-        """When bytes of a flow arrive that had not arrived before: times, and bytes on the wire so far."""
+        """Returns when new bytes of a flow arrive: times, and the bytes on the wire so far."""
         seen: set[float] = set()
         found, total = [], 0.0
         for i in np.flatnonzero((self.flow == flow) & self.last & (self.dropped == 0)).tolist():

@@ -1,4 +1,4 @@
-"""The report: one HTML file with the tables and figures of a run that opens without a network."""
+"""The report: one HTML file with the tables and figures of a run, which opens without a network."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ PAGE = """<!doctype html>
 """
 
 SCRIPT = web("tables.js")
-"""Tables are sorted by a click on a head and filtered by words."""
+"""Sorts tables by a click on a header, and filters their rows."""
 
 
 INCOMPLETE = {
-    "running": " or has not ended yet",
+    "running": " or still running",
     "stopped": " because it was stopped",
     "failed": " because a point failed",
     "lost": " because points were removed while it ran",
-    "share": " because only a share of its points was run",
+    "share": " because only one shard of its points was run",
 }
-"""Why points may be missing, by what the manifest says."""
+"""The reason why points may be missing, by `stop_reason` of the manifest."""
 
 
 LIMIT = 2_000_000
-"""Bytes of a page. Of a larger one the largest figures are packed, until it is small enough or all are."""
+"""The maximum size of a page in bytes. Beyond it, figures are compressed, largest first."""
 
 PACKED = """<div data-packed="{picture}"><noscript>The page is large: this figure needs JavaScript.</noscript></div>"""
 UNPACK = f"""<script type="module">{web("unpack.js")}{web("figures.js")}</script>"""
 
 
 def page(title: str, parts: Sequence[str]) -> str:
-    """An HTML page of ready parts. Hidden characters in them are escaped."""
+    """Returns an HTML page with these parts of HTML. Hidden characters are escaped."""
     title, body = words.escaped(title), words.escaped("\n".join(parts))
     body = fitted(body, LIMIT - len((PAGE + title + STYLE + SCRIPT + UNPACK).encode()))
     return PAGE.format(title=html.escape(title), style=STYLE, body=body, script=SCRIPT)
 
 
 def fitted(body: str, limit: int) -> str:
-    """The body of a page, with figures packed as far as that is needed."""
+    """Returns the body of a page, with figures compressed as far as the limit demands."""
     size = len(body.encode())
     if size <= limit:
         return body
@@ -78,54 +78,56 @@ def fitted(body: str, limit: int) -> str:
 
 
 def drawing(fig: Figure, name: str, caption: str, command: str = "") -> str:
-    """A figure with its caption, as inline SVG, and the command that draws it. `name` must be unique within the page."""
+    """Returns a figure as inline SVG with its caption and the command that draws it. `name` must be
+    unique within the page.
+    """
     picture = style.inline_svg(fig, name).replace("<svg ", f'<svg role="img" aria-label="{html.escape(caption)}" ', 1)
     made = f" <code>{html.escape(command)}</code>" if command else ""
     return f'<figure id="{name}">{picture}<figcaption>{html.escape(caption)}{made}</figcaption></figure>'
 
 
 def anchor(title: str) -> str:
-    """The id of a section."""
+    """Returns the id of a section."""
     return title.lower().replace(" ", "-")
 
 
 def section(title: str, *parts: str) -> str:
-    """A headed section."""
+    """Returns a section with its heading."""
     return "\n".join([f'<h2 id="{anchor(title)}">{html.escape(title)}</h2>', *parts])
 
 
 def contents(titles: Sequence[str]) -> str:
-    """Links to the sections of a page."""
+    """Returns links to the sections of a page."""
     links = "".join(f'<a href="#{anchor(title)}">{html.escape(title)}</a>' for title in titles)
     return f'<nav aria-label="contents">{links}</nav>'
 
 
 def folded(title: str, text: str) -> str:
-    """A text that opens on a click."""
+    """Returns a text that opens on a click."""
     return f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
 
 
 def warnings(results: Data) -> list[str]:
-    """What a reader must know before using the numbers."""
+    """Returns what a reader must know before using the numbers."""
     found = []
     if not results.complete:
         why = INCOMPLETE.get(str(results.manifest.get("stop_reason")), "")
-        found.append(f"the run is incomplete{why}: points are missing, which the same `flowloom run` adds")
+        found.append(f"the run is incomplete{why}: points are missing; run the same `flowloom run` again to add them")
     cut = [run.point for run in results.runs if run.state != "done"]
     if cut:
         named = ", ".join(cut[:5]) + (" …" if cut[5:] else "")
-        found.append(f"{len(cut)} of {len(results.runs)} points were interrupted and are not counted: {named}")
+        found.append(f"{len(cut)} of {len(results.runs)} points were interrupted and do not count: {named}")
     rows = results.per_seed().to_pylist()
     unfinished = {row["point"]: row["value"] for row in rows if row["metric"] == "unfinished" and row["value"]}
     if unfinished:
         worst = max(unfinished, key=lambda point: unfinished[point])
         found.append(
             f"{sum(unfinished.values()):.0f} flows in {len(unfinished)} points did not finish (most in {worst}: "
-            f"{unfinished[worst]:.0f}); completion times count finished flows only, and so are too low"
+            f"{unfinished[worst]:.0f}); completion times count only finished flows, and are too low"
         )
     never = sum(row["value"] or 0 for row in rows if row["metric"] == "not_started")
     if never:
-        found.append(f"{never:.0f} flows never began, since flows that they wait for did not end; no metric counts them")
+        found.append(f"{never:.0f} flows never began, since flows that they wait for did not finish; no metric counts them")
     found += steadiness.unsteady(results)
     found += [f"deadlock in {row['point']}: {row['deadlock']}" for row in results.points().to_pylist() if row.get("deadlock")]
     if len(results.seeds) == 1:
@@ -134,7 +136,7 @@ def warnings(results: Data) -> list[str]:
 
 
 def header(results: Data) -> list[str]:
-    """What was run, and the warnings."""
+    """Returns the title, the facts about the run, and the warnings."""
     manifest = results.manifest
     systems = [system for system in results.systems if system not in results.ideals]
     facts = [
@@ -158,15 +160,15 @@ def header(results: Data) -> list[str]:
 
 
 def settings(results: Data) -> str:
-    """The resolved scenario."""
+    """Returns the section with the resolved scenario."""
     config = results.manifest.get("config")
     if not config:
         return ""
-    return section("Settings", folded("the resolved scenario, every default included", str(config)))
+    return section("Settings", folded("The resolved scenario, with every default", str(config)))
 
 
 def figures(results: Data) -> list[str]:
-    """All figures for which the results hold data."""
+    """Returns all figures for which the results have data."""
     parts = []
     for kind in plots.shown(results):
         try:
@@ -178,12 +180,12 @@ def figures(results: Data) -> list[str]:
 
 
 def command(verb: str, results: Data, rest: str = "") -> str:
-    """A command on these results; empty for results without a folder."""
+    """Returns a command for these results; empty for results without a folder."""
     return "" if results.path is None else " ".join(filter(None, ["flowloom", verb, shlex.quote(str(results.path)), rest]))
 
 
 def charts(results: Data) -> list[str]:
-    """Charts to select from, or what they need."""
+    """Returns the interactive charts, or a note on how to install what they need."""
     if not explore.installed():
         return [f"<p class=note>{html.escape(explore.MISSING)}</p>"]
     found = explore.charts(results)
@@ -191,22 +193,24 @@ def charts(results: Data) -> list[str]:
 
 
 def link(file: Path, folder: Path) -> str:
-    """The address of a file on a page in `folder`: relative, and never read as a scheme, a query or a fragment."""
+    """Returns the address of a file for a page in `folder`: relative, and never read as a scheme, a
+    query or a fragment.
+    """
     return "./" + quote(os.fsencode(os.path.relpath(file, folder)))
 
 
 def data(results: Data, folder: Path | None) -> list[str]:
-    """Links to the files of the results, from a page in `folder`."""
+    """Returns links to the files of the results, for a page in `folder`."""
     if results.path is None or folder is None:
         return []
     files = sorted(path for path in results.path.iterdir() if path.suffix in (".parquet", ".toml", ".json"))
     links = " ".join(f'<a href="{link(file, folder)}">{html.escape(file.name)}</a>' for file in files)
-    about = "Each point has a folder beside these, with its flows and ports. docs/data.md describes the columns."
+    about = "Each point has a folder next to these files, with its flows and ports. docs/data.md describes the columns."
     return [f"<p>{links}</p>", f"<p class=note>{about}</p>"]
 
 
 def link_tables(results: Data) -> list[str]:
-    """The links of each system, at the last swept values."""
+    """Returns the tables of links of each system, at the last swept values."""
     parts = []
     for name, systems in groups(results, None, 1, ideals=False):
         for label, runs in systems.items():
@@ -219,7 +223,7 @@ def link_tables(results: Data) -> list[str]:
 
 
 def build(results: Data, folder: Path | None = None) -> str:
-    """The report as a text, for a page in `folder`."""
+    """Returns the report as a text, for a page in `folder`."""
     sections = {
         "Summary": [tables.summary(results).html()],
         "Explore": charts(results),
@@ -238,7 +242,7 @@ def build(results: Data, folder: Path | None = None) -> str:
 
 
 def write(results: Data, out: str | Path | None = None) -> Path:
-    """Write the report, by default as `report.html` into the results folder. Returns its path."""
+    """Writes the report, by default as `report.html` in the results folder. Returns its path."""
     if out is None:
         if results.path is None:
             raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")

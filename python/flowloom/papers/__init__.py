@@ -1,1 +1,1 @@
-"""Papers: their claims, judged on results, and their pages."""
+"""Reproductions of papers."""

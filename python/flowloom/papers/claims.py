@@ -1,4 +1,4 @@
-"""Claims of a paper, judged on the numbers of its results."""
+"""The claims of a paper, judged on the numbers of its results."""
 
 from __future__ import annotations
 
@@ -15,56 +15,58 @@ from flowloom.runs.data import Data
 from flowloom.runs.numbers import Estimate, Found, Number, Sample
 
 RULES = """\
-A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
-Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
-the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
-when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for. So is
-a claim on a 99.9th percentile beyond which fewer than 100 flows lie, over all seeds.
+A claim names a metric, one or more systems, the swept values for which it holds, and the bounds of a number.
+Numbers that compare systems are computed per seed, since all systems of a scenario serve the same flows, and then averaged;
+the 95 % interval of the average is Student's t over the seeds. A claim is met if the whole interval is within the bounds,
+and not met if the whole interval is outside. Otherwise it is undecided. It is also undecided if there are fewer seeds than
+the claim requires, and if it is on a 99.9th percentile beyond which fewer than 100 flows lie, over all seeds.
 """
-"""How claims are judged, for the pages of the papers."""
+"""The rules for verdicts, for the pages of the papers."""
 
 MET, NOT_MET, UNDECIDED = "met", "not met", "undecided"
 
 PAPER_SOURCES = ("text", "figure")
-"""The paper says it in words, or shows it in a figure or by the range of an axis."""
+"""The sources of claims of the paper: its text, or a figure or the range of an axis."""
 
 SOURCES = (*PAPER_SOURCES, "calibrated", "ours")
-"""A claim that is not the paper's own is `calibrated`, where settings or bounds were chosen with its outcome in view, or `ours`,
-where it is judged on an experiment that the paper does not have, or says what the paper does not."""
+"""All sources of claims. A claim is `calibrated` if its settings or bounds were chosen after its outcome was known, and `ours` if
+the paper does not make it or does not have its experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Number):
-    """One claim of a paper."""
+    """A claim of a paper."""
 
     quote: str
-    """The paper's words, shortened, or what its figure shows."""
+    """The paper's words, shortened, or a description of its figure."""
     printed: str
     """The paper's number as printed, or "-"."""
     says: str = ""
-    """What is judged, in our words; the quote when empty."""
+    """The claim in our words; if empty, the quote."""
     source: str = "text"
-    """Where the claim comes from: see `SOURCES`."""
+    """The source of the claim, one of `SOURCES`."""
     within: Sequence[float | str] = ()
     at_least: float | str | None = None
     more_than: float | str | None = None
-    """As `at_least`, but the bound itself does not meet the claim."""
+    """Like `at_least`, but the bound itself does not meet the claim."""
     at_most: float | str | None = None
     rule: str = ""
     """Why these bounds were chosen."""
     seen: str = ""
-    """What had been seen when the bounds, or the settings that they are judged on, were chosen; empty: nothing."""
+    """The results that were known when the bounds or settings were chosen; empty: none."""
     min_seeds: int = 3
     headline: bool = False
-    """Belongs to what the paper promises first."""
+    """Whether the claim is one of the paper's main claims."""
     trivial: str = ""
-    """Why it cannot fail, or follows from arithmetic alone; such a claim is shown and not counted. Empty: it can fail."""
+    """Why the claim cannot fail, or follows from arithmetic; then it is shown but not counted. Empty: it can fail."""
     explanation: str = ""
-    """Why the claim is not met, for readers of the table. `{id}` is a number of the results: see `filled`."""
+    """Why the claim is not met, for readers of the page. `{id}` is a number of the results; see `filled`."""
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """A claim from its table in `claims.toml`. Raises `ValueError` for keys, kinds and sources that do not exist."""
+        """Reads a claim from its table in `claims.toml`. Raises `ValueError` for unknown keys,
+        kinds and sources.
+        """
         claim = super().read(table)
         if claim.source not in SOURCES:
             raise ValueError(f"claim `{claim.id}`: `{claim.source}` is not a source of claims\nhint: one of {', '.join(SOURCES)}")
@@ -74,12 +76,12 @@ class Claim(Number):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as one of the paper's numbers."""
+        """Whether the claim counts as one of the paper's numbers."""
         return self.source in PAPER_SOURCES and not self.trivial
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and largest value with which the claim is met."""
+        """The smallest and the largest value that meet the claim."""
         low, high = -math.inf, math.inf
         if self.within:
             low, high = (float(Fraction(str(b))) for b in self.within)
@@ -98,12 +100,12 @@ class Part:
     found: Found
     verdict: str
     reason: str = ""
-    """Why it is undecided."""
+    """Why the part is undecided."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict and the numbers that were found."""
+    """A claim with its verdict and its numbers."""
 
     claim: Claim
     verdict: str
@@ -128,22 +130,24 @@ class Judged:
 
 
 def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:
-    """The verdict on one number, and why it is undecided."""
+    """Returns the verdict on one number, and the reason if it is undecided."""
     low, high = claim.bounds
     if 0 < estimate.seeds < claim.min_seeds:
         return UNDECIDED, f"{words.counted(estimate.seeds, 'seed')}, {claim.min_seeds} needed"
     if claim.min_seeds == 1 and estimate.seeds == 1:
-        estimate = Estimate.exact(estimate.mean)  # nothing in it is drawn
+        estimate = Estimate.exact(estimate.mean)  # the scenario has no random numbers
     touches = claim.more_than is not None
     if (low < estimate.low or (low == estimate.low and not touches)) and estimate.high <= high:
         return MET, ""
     if estimate.high < low or estimate.low > high or (touches and estimate.high == low):
         return NOT_MET, ""
-    return UNDECIDED, "the interval straddles the bound"
+    return UNDECIDED, "the bound is inside the interval"
 
 
 def combined(verdicts: Iterable[str]) -> str:
-    """The verdict on a claim from the verdicts on its parts: `met` if all are, `not met` if one is not met, else `undecided`."""
+    """Returns the verdict on a claim from those on its parts: `met` if all are, `not met` if one is
+    not met, otherwise `undecided`.
+    """
     found = list(verdicts)
     if NOT_MET in found:
         return NOT_MET
@@ -151,7 +155,7 @@ def combined(verdicts: Iterable[str]) -> str:
 
 
 IN_PART = "in part"
-"""A sentence some of whose numbers are met."""
+"""The verdict on a sentence if some of its numbers are met and some are not."""
 
 
 @dataclass(frozen=True)
@@ -163,28 +167,32 @@ class Sentence:
 
     @property
     def headline(self) -> bool:
-        """Whether it belongs to what the paper promises first."""
+        """Whether a claim of the sentence is one of the paper's main claims."""
         return any(j.claim.headline for j in self.judged)
 
     @property
     def counted(self) -> list[Judged]:
-        """The claims that can fail; all of them if none can."""
+        """The claims that can fail; all claims if none can fail."""
         return [j for j in self.judged if not j.claim.trivial] or list(self.judged)
 
     @property
     def counts(self) -> bool:
-        """Whether the sentence is the paper's, and can fail."""
+        """Whether the sentence is from the paper and can fail."""
         return any(j.claim.counts for j in self.judged)
 
     @property
     def whose(self) -> str:
-        """What is said in front of the verdict of a sentence that does not count: `calibrated` or `ours`."""
+        """The prefix of the verdict of a sentence that is not from the paper: `calibrated` or `ours`; otherwise empty."""
         source = self.judged[0].claim.source
         return "" if source in PAPER_SOURCES else source
 
     @property
     def verdict(self) -> str:
-        """`met` or `not met` where that is true of all its numbers, `in part` where it is true of some, else `undecided`."""
+        """The verdict on the sentence.
+
+        `met`, `not met` or `undecided` if it is that of all numbers that count; `in part` if some are met and some not. Otherwise
+        `undecided` if some are met, and `not met` if none is.
+        """
         verdicts = {j.verdict for j in self.counted}
         if len(verdicts) == 1:
             return verdicts.pop()
@@ -192,9 +200,10 @@ class Sentence:
 
 
 def sentences(judged: Iterable[Judged]) -> list[Sentence]:
-    """Claims by the sentence of the paper that they judge, headlines first, otherwise in the order given.
+    """Groups claims by the sentence of the paper that they judge: headlines first, otherwise in the
+    given order.
 
-    The paper's own claims, those that were calibrated and ours are never in one sentence.
+    Claims of the paper, calibrated claims and our own claims are never in the same group.
     """
     found: dict[tuple[str, str], list[Judged]] = {}
     for j in judged:
@@ -204,7 +213,9 @@ def sentences(judged: Iterable[Judged]) -> list[Sentence]:
 
 
 def judge(claim: Claim, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> Judged:
-    """Judges a claim on the results of the figures that were run. `computed` holds numbers of computed claims by `metric`."""
+    """Judges a claim on the results of the figures that were run. `computed` holds the numbers of
+    computed claims by `metric`.
+    """
     return verdict(claim, numbers.find(claim, figures, computed))
 
 
@@ -218,13 +229,15 @@ def verdict(claim: Claim, found: Sequence[Found]) -> Judged:
 
 
 QUOTED = re.compile(r"\{(?P<id>[a-z0-9-]+)(?: at (?P<where>[^{}]+))?\}")
-"""A number in an explanation: `{id}`, or `{id at load 0.3}` if it was found at several swept values."""
+"""Matches a number in an explanation: `{id}`, or `{id at load 0.3}` if it has several values."""
 
 
 def filled(explanation: str, known: Mapping[str, tuple[Number, Sequence[Found]]]) -> str:
-    """An explanation with its numbers, each in its unit and without its interval; "-" stands for one that was not found.
+    """Fills the numbers into an explanation, each in its unit and without its interval; "-" for a
+    missing number.
 
-    Raises `ValueError` for a number that is not `known`, and for one of several values if none of them is named.
+    Raises `ValueError` for a number that is not in `known`, and for a number with several values if
+    none of them is named.
     """
 
     def one(quoted: re.Match[str]) -> str:
@@ -244,7 +257,7 @@ def filled(explanation: str, known: Mapping[str, tuple[Number, Sequence[Found]]]
 
 
 def text(claim: Claim, estimate: Estimate | None) -> str:
-    """A number with its interval, in the claim's unit: `46.1 % [41.0, 51.2]`."""
+    """Returns a number with its interval, in the claim's unit: `46.1 % [41.0, 51.2]`."""
     mean = numbers.mean_text(claim, estimate)
     if estimate is None or estimate.low == estimate.high:
         return mean
@@ -257,7 +270,7 @@ def text(claim: Claim, estimate: Estimate | None) -> str:
 
 
 def bound_text(claim: Claim) -> str:
-    """The claim's bounds in its unit."""
+    """Returns the claim's bounds in its unit."""
     low, high = claim.bounds
     factor, name = numbers.unit(claim, [b for b in (low, high) if math.isfinite(b)])
 

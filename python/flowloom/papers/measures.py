@@ -1,4 +1,4 @@
-"""Numbers of one point that are no metrics, from its flows and ports."""
+"""Numbers of one point that are not metrics, computed from its flows and ports."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from flowloom.runs.data import Data, Run
 
 
 def flows(results: Data, run: Run, *names: str) -> list[Array]:
-    """Columns of the flows of a point that count, each with one value per flow; NaN for what is missing."""
+    """Returns columns of the counted flows of a point, each with one value per flow; NaN for
+    missing values.
+    """
     table = results.counted(names, {"point": run.point})
     return [numbers(table, name) for name in names]
 
 
 def ports(results: Data, run: Run, *names: str) -> list[Array]:
-    """Columns of the ports of a point, each with one value per port; NaN for what is missing."""
+    """Returns columns of the ports of a point, each with one value per port; NaN for missing
+    values.
+    """
     table = results.ports(names, {"point": run.point})
     return [numbers(table, name) for name in names]
 
 
 def totals(columns: Sequence[Array]) -> list[float]:
-    """The sum of each column."""
+    """Returns the sum of each column."""
     return [float(np.nansum(one)) for one in columns]
 
 
 def share(part: float, whole: float) -> float:
-    """A share; NaN of nothing."""
+    """Divides a part by the whole; NaN if the whole is zero."""
     return part / whole if whole else np.nan
 
 
 def statistic(values: Array, per_mille: int | None = None) -> float:
-    """The mean of the values that are not missing, or their quantile in thousandths; NaN of none."""
+    """Returns the mean of the values without NaN, or a quantile in thousandths; NaN without
+    values.
+    """
     known = values[~np.isnan(values)]
     if not len(known):
         return np.nan
@@ -44,17 +50,21 @@ def statistic(values: Array, per_mille: int | None = None) -> float:
 
 
 def transport(results: Data, run: Run) -> str:
-    """The transport of a point, by which the columns of what it counts begin."""
+    """Returns the transport of a point. The names of its counters' columns begin with it."""
     return str(next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system))
 
 
 def wasted_credits(results: Data, run: Run) -> float:
-    """The share of credits that find nothing to send, of a transport whose receivers pace credits."""
+    """Returns the share of credits for which the sender had nothing to send, for a transport whose
+    receivers pace credits.
+    """
     kind = transport(results, run)
     return share(*totals(flows(results, run, f"{kind}.wasted", f"{kind}.credits")))
 
 
 def beside(results: Data, scenario: str) -> Results | None:
-    """The results of another scenario of the paper, where their folder lies beside that of these."""
+    """Returns the results of another scenario of the paper, if their folder is next to that of
+    these results.
+    """
     folder = None if results.path is None else results.path.parent / scenario
     return Results.open(folder) if folder is not None and (folder / "points.parquet").is_file() else None

@@ -1,4 +1,6 @@
-"""What was found for a paper, and the pages and tables that tell it: Markdown, JSON, HTML, and lines for a terminal."""
+"""The findings on a paper, and their pages and tables: Markdown, JSON, HTML, and lines for a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ class Findings:
     paper: Paper
     profile: str
     seeds: Mapping[str, Sequence[int]]
-    """By figure, by id."""
+    """The seeds, by figure id."""
     figures: Sequence[str]
-    """The figures whose scenarios were run, by id."""
+    """The ids of the figures whose scenarios were run."""
     found: Mapping[str, Sequence[Found]]
     scenarios: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By scenario that was run at full size: hashes of its `plan`, and of its results at profile `smoke` by the same program."""
+    """By scenario that was run at full size: hashes of its `plan`, and of its results at profile `smoke` with the same program."""
 
     @cached_property
     def judged(self) -> list[Judged]:
@@ -43,9 +45,9 @@ class Findings:
 
     @property
     def shown(self) -> list[Figure]:
-        """The figures that the page shows: those whose scenarios were run, and those that are drawn from the numbers of claims.
+        """The figures of the page: those whose scenarios were run, and those that are drawn from the numbers of claims.
 
-        Of these numbers some may wait for a run while the paper is stale.
+        The latter are left out while the paper is stale, since some of their numbers may be missing.
         """
         drawn = self.paper.stale is None
         return [figure for figure in self.paper.figures if figure.id in self.figures or (drawn and not figure.scenario)]
@@ -55,7 +57,7 @@ class Findings:
         return [one.reason for one in self.found[number.id]] == [NOT_RUN]
 
     def with_new(self, new: Findings, scenarios: Collection[str], hashes: Mapping[str, Mapping[str, str]]) -> Findings:
-        """These with what was found anew in `scenarios`, whose results have `hashes`."""
+        """Returns these findings with the new ones for `scenarios`, whose results have `hashes`."""
         paper = new.paper
         ran = {figure.id for figure in paper.figures if figure.scenario in scenarios}
         kept = {figure.id for figure in paper.figures if figure.id in self.figures and figure.scenario not in scenarios}
@@ -72,9 +74,9 @@ class Findings:
         )
 
     def filled(self, text: str) -> str:
-        """A text of the paper's folder with today's numbers in the places of their ids.
+        """Fills the current numbers into a text of the paper's folder.
 
-        While the paper is stale, a text whose numbers were not all found gives way to one that says so.
+        While the paper is stale, a text with missing numbers is replaced by a note.
         """
         known: dict[str, tuple[Number, Sequence[Found]]] = {n.id: (n, self.found[n.id]) for n in self.paper.every()}
         quoted = [(found["where"], known[found["id"]][1]) for found in claims.QUOTED.finditer(text)]
@@ -82,11 +84,11 @@ class Findings:
         return claims.filled(text, known) if there or self.paper.stale is None else WAITS
 
     def explanation(self, claim: Claim) -> str:
-        """Why a claim is not met, with today's numbers."""
+        """Returns why a claim is not met, with the current numbers."""
         return self.filled(claim.explanation)
 
     def to_json(self) -> str:
-        """All of it for programs, as text."""
+        """Returns the findings as JSON, for programs."""
         told = {
             "paper": self.paper.name,
             "profile": self.profile,
@@ -102,7 +104,9 @@ class Findings:
 
     @classmethod
     def from_json(cls, paper: Paper, text: str) -> Findings:
-        """What `to_json` wrote. Verdicts are formed anew; a number that is not in the text, or is another there, was not run."""
+        """Reads what `to_json` wrote. Verdicts are computed anew; a number that is missing, or was
+        defined differently, counts as not run.
+        """
         told = json.loads(text)
         there = {(one["id"], one["asks"]): one["parts"] for one in told["claims"] + told["numbers"]}
         nothing = [{"where": "", "reason": NOT_RUN}]
@@ -116,19 +120,19 @@ class Findings:
         return _core.content_hash("\n".join(lines).encode())[:16] if lines else ""
 
 
-WAITS = "(This text waits for numbers of the next run.)"
+WAITS = "(This text needs numbers of the next run.)"
 
 NOTHING = '{"profile": "paper", "seeds": {}, "figures": [], "scenarios": {}, "claims": [], "numbers": []}'
-"""What `Findings.to_json` writes where nothing was run."""
+"""What `Findings.to_json` writes if nothing was run."""
 
 
 def number(value: float) -> float | None:
-    """A number that JSON has."""
+    """Returns a number for JSON; `None` if it is not finite."""
     return value if math.isfinite(value) else None
 
 
 def found_json(found: Found) -> dict[str, Any]:
-    """A number at one set of swept values; without an interval where there is none."""
+    """Returns a number at one set of swept values for JSON."""
     told: dict[str, Any] = {"where": found.where, "reason": found.reason}
     e = found.estimate
     if e is None:
@@ -138,7 +142,7 @@ def found_json(found: Found) -> dict[str, Any]:
 
 
 def found_of(told: Mapping[str, Any]) -> Found:
-    """What `found_json` told."""
+    """Reads what `found_json` returned."""
     if "mean" not in told:
         return Found(told["where"], None, told["reason"])
     low, high = told["ci95"]
@@ -147,7 +151,7 @@ def found_of(told: Mapping[str, Any]) -> Found:
 
 
 def claim_json(j: Judged) -> dict[str, Any]:
-    """A claim with its verdict."""
+    """Returns a claim with its verdict for JSON."""
     return {
         "id": j.claim.id,
         "asks": j.claim.asks,
@@ -164,9 +168,10 @@ def claim_json(j: Judged) -> dict[str, Any]:
 
 
 def counts(judged: Sequence[Judged]) -> str:
-    """How many sentences of the paper hold, and how many of their numbers.
+    """Returns how many sentences of the paper hold, and how many of their numbers.
 
-    `4 sentences of the paper: 2 met, 1 in part, 1 not met (7 numbers: 5 met, 2 not met); calibrated or ours: 3 met`.
+    `4 sentences of the paper: 2 met, 1 in part, 1 not met (7 numbers: 5 met, 2 not met); calibrated
+    or ours: 3 met`.
     """
 
     def count(verdicts: Sequence[str]) -> str:
@@ -182,13 +187,15 @@ def counts(judged: Sequence[Judged]) -> str:
 
 
 def found_text(j: Judged) -> str:
-    """Our number with its interval, and at which swept values if there are several."""
+    """Returns our number with its interval, and its swept values if there are several."""
     where = f" at {j.worst.found.where}" if len(j.parts) > 1 and j.worst.found.where else ""
     return claims.text(j.claim, j.worst.found.estimate) + where
 
 
 def claims_table(judged: Sequence[Judged]) -> tables.Table:
-    """The claims: what is claimed, the paper's number, ours with its 95 % interval, the bounds, the verdict."""
+    """Returns the table of claims: the claim, the paper's number, ours with its 95 % interval, the
+    bounds, the verdict.
+    """
     heads = ["claim", "from", "in words", "paper", "ours [95 %]", "met if", "verdict"]
     rows = [
         [
@@ -206,7 +213,9 @@ def claims_table(judged: Sequence[Judged]) -> tables.Table:
 
 
 def console(findings: Findings) -> str:
-    """The claims for a terminal: one line each, then the words on what is not met."""
+    """Returns the claims for a terminal: one line each, then the explanations of claims that are
+    not met.
+    """
     judged = [j for j in findings.judged if j.claim.figure in findings.figures or j.claim.kind == "exact"]
     rows = [
         [j.claim.id, shortened(j.claim.says or j.claim.quote, 56), shortened(j.claim.printed, 18), found_text(j), j.verdict]
@@ -220,33 +229,34 @@ def console(findings: Findings) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text cut at a word."""
+    """Cuts a text at a word."""
     return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds in words: `seed 1`, `seeds 1 to 5`, `seeds 1, 4`."""
+    """Returns seeds as text: `seed 1`, `seeds 1 to 5`, `seeds 1, 4`."""
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"seeds {seeds[0]} to {seeds[-1]}"
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def note(paper: Paper) -> str:
-    """Returns the paragraph for a page whose results are older than the program."""
+    """Returns the note for a page whose results are older than the program."""
     assert paper.stale is not None, "a page has the note only if its paper is marked"
     return (
         f"> **Stale since {paper.stale.since}.** {paper.stale.why} "
-        "The numbers, verdicts and figures below that this concerns are those of the version before; "
+        "Numbers, verdicts and figures below that depend on this are those of the version before; "
         f"`flowloom papers {paper.name} --update` recomputes them. "
-        "Claims that are newer are listed as not run."
+        "Claims that were added since are listed as not run."
     )
 
 
 def page(findings: Findings, folder: Path | None = None) -> str:
-    """A paper's page in Markdown, which lies next to its figures.
+    """Returns a paper's page in Markdown. Its figures are in the same folder.
 
-    What was found, in sentences and one figure; the map of settings if there is one in `folder`; the claims by sentence; the other
-    figures; how claims are judged. All but the first screen is folded.
+    The page has the findings in sentences and one figure, the map of settings if there is one in
+    `folder`, the claims by sentence, the other figures, and how claims are judged. All but the
+    first screen is folded.
     """
     paper, sentences = findings.paper, claims.sentences(findings.judged)
     titles = {figure.id: figure.title for figure in findings.shown}
@@ -263,7 +273,7 @@ def page(findings: Findings, folder: Path | None = None) -> str:
     own = [one for one in sentences if one.counts or one.headline]
     lines += [part for one in own for part in (*sentence(findings, one), "")]
     if others := [one for one in sentences if one not in own]:
-        lines += ["## Calibrated, ours, or sure to hold", ""]
+        lines += ["## Calibrated, ours, or unable to fail", ""]
         lines += [NOT_COUNTED, ""]
         lines += [part for one in others for part in (*sentence(findings, one), "")]
     lines += ["## Figures", ""]
@@ -277,7 +287,9 @@ def page(findings: Findings, folder: Path | None = None) -> str:
 
 
 def overview(pages: Sequence[Findings]) -> str:
-    """The page of all papers, which lies above their folders: what each promises, whether it holds, where, and at what price."""
+    """Returns the page of all papers, which is in the folder above theirs: promise, verdict, region
+    and price of each paper.
+    """
     rows = []
     for one in pages:
         paper, told = one.paper, one.paper.overview
@@ -302,27 +314,29 @@ Each row is a page: the paper's own experiments, run again, and its claims judge
 them, and `make pages` writes this table."""
 
 NOT_COUNTED = """\
-These are not counted: a setting was chosen because of the number, or the paper says nothing of it, or the claim cannot fail."""
+These do not count: a setting was chosen after the number was known, or the paper does not make the claim, or it cannot fail."""
 
 SETTINGS = "settings/README.md"
-"""Where the answer of a search over open settings lies, next to a paper's page: as `flowloom seek` writes it."""
+"""The path, from a paper's page, of the answer of a search over open settings, as `flowloom seek` writes it."""
 
 
 def settings(answer: Path) -> list[str]:
-    """The answer of a search: its sentence and its figure, then its tables, folded."""
+    """Returns the answer of a search: its sentence and its figure, then its tables, folded."""
     _, told, shown, *tables, searched = answer.read_text(encoding="utf-8").strip().split("\n\n")
     return [told, "", shown.replace("](", "](settings/"), "", *folded("Each claim, and each setting", *tables, searched)]
 
 
 def written_by(findings: Findings) -> list[str]:
-    """Where the page comes from."""
+    """Returns the line that says which command wrote the page."""
     name = findings.paper.name
     digest = f" Digest of the results at profile `smoke`: `{findings.digest}`." if findings.digest else ""
     return [f"Written by `flowloom papers {name}`. Settings, choices and deviations: papers/{name}/README.md.{digest}"]
 
 
 def folded(head: str, *parts: str) -> list[str]:
-    """Lines that open under a head, in Markdown: GitHub needs the empty lines, the site the attribute."""
+    """Returns lines that open under a heading, in Markdown: GitHub needs the empty lines, the site
+    the attribute.
+    """
     return [
         '<details markdown="1">',
         f"<summary>{head}</summary>",
@@ -333,12 +347,12 @@ def folded(head: str, *parts: str) -> list[str]:
 
 
 def picture(figure: str, title: str) -> str:
-    """A figure that lies next to the page."""
+    """Returns the Markdown of a figure in the same folder."""
     return f"![{title}]({figure}.png)"
 
 
 def upper(text: str) -> str:
-    """A text with a capital letter."""
+    """Returns a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -351,7 +365,9 @@ def ids_text(ids: Sequence[str], every: Sequence[str]) -> str:
 
 
 def sentence(findings: Findings, one: Sentence) -> list[str]:
-    """A sentence of the paper: its verdict and words in a line that opens to the claims, and why some of them are not met."""
+    """Returns a sentence of the paper in Markdown: a line with the verdict and the quote, which
+    opens to the claims and the reasons for claims that are not met.
+    """
     verdicts = [j.verdict for j in one.counted]
     share = f", {verdicts.count(claims.MET)} of {len(verdicts)} numbers" if len(verdicts) > 1 else ""
     why = []
@@ -371,7 +387,9 @@ def sentence(findings: Findings, one: Sentence) -> list[str]:
 
 
 def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequence[str]) -> str:
-    """The report: claims, figures, the summaries of all runs with their warnings and settings."""
+    """Returns the report: claims, figures, and the summaries of all runs with their warnings and
+    settings.
+    """
     paper, judged = findings.paper, findings.judged
     seeds = seeds_text(sorted(set().union(*findings.seeds.values())))
     table = claims_table(judged).html().replace("<table>", "<table class=claims>", 1)

@@ -1,4 +1,6 @@
-"""Reproductions: runs the scenarios of a paper's figures, judges its claims, draws its figures and writes its pages."""
+"""Reproductions: run the scenarios of a paper's figures, judge its claims, draw its figures and
+write its pages.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 PAPER = "paper"
-"""The profile that changes nothing: the scenarios as they are."""
+"""The profile that changes nothing."""
 
 SMOKE = "smoke"
 """The profile that every paper has: all scenarios at a small size."""
@@ -36,17 +38,17 @@ SMOKE = "smoke"
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `reproduce` or `update` found and wrote."""
+    """The findings and the files of `reproduce` or `update`."""
 
     findings: Findings
     folder: Path
     results: Mapping[str, Results]
-    """By figure."""
+    """The results by figure id."""
     files: Sequence[Path]
 
 
 class Runs:
-    """Runs scenarios of a paper into folders side by side."""
+    """Runs scenarios of a paper into folders next to each other."""
 
     def __init__(self, paper: Paper, over: str | None, folder: Path, jobs: int | None, overwrite: bool) -> None:
         self.paper = paper
@@ -56,10 +58,10 @@ class Runs:
         self.overwrite = overwrite
 
     def run(self, scenario: str, meter: Meter | None) -> Results:
-        """Runs one; points finished earlier are kept."""
+        """Runs a scenario; points that are finished already are kept."""
         plan = Scenario.from_file(self.paper.folder / f"{scenario}.toml", profile=self.over)
         with warnings.catch_warnings():
-            # What a paper compares, and how, is the paper's.
+            # The comparisons are those of the paper.
             warnings.simplefilter("ignore", ScenarioWarning)
             done = plan.run(jobs=self.jobs, out=self.folder / scenario, progress=meter, overwrite=self.overwrite)
         if meter is not None:
@@ -76,13 +78,14 @@ def reproduce(
     meter: Callable[[str], Meter] | None = Meter,
     overwrite: bool = False,
 ) -> Reproduction:
-    """Runs a paper's scenarios (points finished earlier are kept), judges its claims, draws its figures and writes all of it.
+    """Runs a paper's scenarios, judges its claims, draws its figures and writes all of it. Points
+    that are finished already are kept.
 
-    `profile` names profiles of the scenarios, laid over them in order: `"literal,smoke"`. With `figure`, only that figure is run,
-    and the claims are judged on the results that exist by then. Results of other settings or another version are replaced only with
-    `overwrite`.
+    `profile` names profiles of the scenarios, applied in order: `"literal,smoke"`. With `figure`,
+    only this figure is run, and the claims are judged on the results that exist. Results of other
+    settings or another version are replaced only with `overwrite`.
     """
-    # Results of this run are not stale.
+    # The results of this run are up to date.
     paper = replace(load(name), stale=None)
     known = [PAPER, *profiles(paper)]
     chosen = profile.split(",")
@@ -104,7 +107,7 @@ def reproduce(
 
 
 def figures_of(paper: Paper, figure: str | None) -> list[Figure]:
-    """All figures of a paper, or the one that is named."""
+    """Returns all figures of a paper, or the named one."""
     wanted = [f for f in paper.figures if figure in (None, f.id)]
     if not wanted:
         raise ValueError(f"`{paper.name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
@@ -119,11 +122,13 @@ def update(
     out: str | Path = "results/papers",
     meter: Callable[[str], Meter] | None = Meter,
 ) -> Reproduction:
-    """Brings the page of a paper up to date: a folder with `README.md`, `claims.json` and figures, made where there is none.
+    """Brings the page of a paper up to date: a folder with `README.md`, `claims.json` and figures,
+    created if it is missing.
 
-    Only scenarios run at full size whose plan has changed, whose results at profile `smoke` have changed, or of which a claim
-    asks what the page does not have; with `figure`, that of this figure too. All else stays what it is on the page. The page
-    takes each scenario as it finishes: an update that is interrupted goes on from there, also where its results are gone.
+    Only these scenarios run at full size: those whose plan has changed, those whose results at
+    profile `smoke` have changed, those of claims whose numbers the page lacks, and, with `figure`,
+    that of this figure. All other numbers of the page stay. The page takes each scenario as it
+    finishes: an interrupted update continues there, even if its results were removed.
     """
     paper = replace(load(name), stale=None)
     folder = Path(page)
@@ -134,10 +139,10 @@ def update(
     asked = {one.scenario for one in figures_of(paper, figure)} - {""} if figure else set()
     due = outdated(was, today, asked)
     runs = Runs(paper, None, Path(out) / f"{name}-{PAPER}", jobs, True)
-    unfinished = Stale(date.today(), f"`flowloom papers {name} --update` was interrupted, and goes on where it was.")
+    unfinished = Stale(date.today(), f"`flowloom papers {name} --update` was interrupted; the same command continues.")
     every: dict[str, Results] = {}
     while due:
-        # Scenarios whose numbers are compared are replaced together.
+        # Scenarios that are compared with each other are replaced together.
         group = closed(paper, {next(one for one in paper.scenarios if one in due)}) & due
         due -= group
         ready = {one: runs.run(one, meter(one) if meter else None) for one in paper.scenarios if one in group}
@@ -150,7 +155,8 @@ def update(
 
 
 def outdated(was: Findings, today: Mapping[str, Mapping[str, str]], asked: Collection[str] = ()) -> set[str]:
-    """The scenarios whose results a page needs: those asked for, those that have changed, and those that a missing number needs.
+    """Returns the scenarios whose results a page needs: those asked for, those that have changed,
+    and those that a missing number needs.
 
     A number that compares several scenarios needs all of them if it needs one.
     """
@@ -162,7 +168,7 @@ def outdated(was: Findings, today: Mapping[str, Mapping[str, str]], asked: Colle
 
 
 def closed(paper: Paper, scenarios: Collection[str]) -> set[str]:
-    """These scenarios, and those that numbers compare with them."""
+    """Returns these scenarios, and those that numbers compare with them."""
     known = set(scenarios)
     needed = [paper.taken_from(number) for number in paper.every()]
     while more := {one for taken in needed if taken & known for one in taken} - known:
@@ -176,9 +182,11 @@ def hashes(
     jobs: int | None = None,
     meter: Callable[[str], Meter] | None = None,
 ) -> dict[str, dict[str, str]]:
-    """By scenario, what its results at full size depend on: hashes of its plan, and of its results at profile `smoke`.
+    """Returns, by scenario, hashes of its plan and of its results at profile `smoke`, on which its
+    results at full size depend.
 
-    The results are run into a folder of `out`. If their hash is another one than when a page was written, so may the page be.
+    The results are written to a folder in `out`. If their hash differs from the one on a page, the
+    page may be out of date.
     """
     runs = Runs(paper, SMOKE, out / f"{paper.name}-{SMOKE}", jobs, True)
     told = {}
@@ -193,7 +201,7 @@ def hashes(
 
 
 def found(paper: Paper, profile: str, results: Mapping[str, Results]) -> Findings:
-    """Takes the numbers of claims and explanations from results."""
+    """Computes the numbers of claims and explanations from results."""
     module = paper.drawings()
     exact: dict[str, float | Sample] = dict(module.exact()) if hasattr(module, "exact") else {}
     measured: dict[frozenset[str], Mapping[str, float | Sample]] = {}
@@ -201,7 +209,7 @@ def found(paper: Paper, profile: str, results: Mapping[str, Results]) -> Finding
     for number in paper.every():
         computed = exact
         if number.kind == "measured" and hasattr(module, "measured"):
-            # It sees the results that it says that it needs, and no others.
+            # The function gets only the results that the number declares.
             taken = frozenset(paper.taken_from(number))
             if taken not in measured:
                 measured[taken] = module.measured(
@@ -215,7 +223,7 @@ def found(paper: Paper, profile: str, results: Mapping[str, Results]) -> Finding
 
 
 def write(findings: Findings, folder: Path, results: Mapping[str, Results], drawn: Sequence[str]) -> Reproduction:
-    """Draws the figures named in `drawn`, and writes claims, figures and report into `folder`."""
+    """Draws the figures in `drawn`, and writes claims, figures and report into `folder`."""
     files, parts = [], []
     for figure, picture in pictures(findings, results):
         if figure.id in drawn:
@@ -232,7 +240,9 @@ def write(findings: Findings, folder: Path, results: Mapping[str, Results], draw
 
 
 def write_page(findings: Findings, folder: Path, results: Mapping[str, Results]) -> Reproduction:
-    """Writes the page of a paper, and those of its figures that have new results. Figures that the paper no longer has go."""
+    """Writes the page of a paper, and those of its figures that have new results. Removes figures
+    that the paper no longer has.
+    """
     files = []
     for figure, picture in pictures(findings, results):
         files += style.save(picture, folder / f"{figure.id}.png")
@@ -247,7 +257,7 @@ def write_page(findings: Findings, folder: Path, results: Mapping[str, Results])
 
 
 def pictures(findings: Findings, results: Mapping[str, Results]) -> Iterator[tuple[Figure, Drawn]]:
-    """The figures that there are results for, and those that are drawn from the numbers of claims."""
+    """Draws the figures that have results, and those that show the numbers of claims."""
     module = findings.paper.drawings()
     for figure in findings.paper.figures:
         draw = getattr(module, figure.id, None)

@@ -1,9 +1,9 @@
-"""The folders of papers.
+"""Reads the folders of papers.
 
-A paper is a folder. `paper.toml` lists its figures and their scenarios. `claims.toml` lists its claims, and the numbers that
-explanations quote beside those of the claims; `[default.FIGURE]` holds what the claims of a figure share, unless one says
-otherwise. `figures.py` draws figures in the paper's layout, and may compute numbers that claims are judged on (`exact`,
-`measured`).
+A paper is a folder. `paper.toml` lists its figures and their scenarios. `claims.toml` lists its
+claims, and other numbers that explanations quote; `[default.FIGURE]` holds keys that the claims of
+a figure share. `figures.py` draws figures in the paper's layout, and may compute numbers that
+claims are judged on (`exact`, `measured`).
 """
 
 from __future__ import annotations
@@ -31,51 +31,55 @@ class Figure:
     id: str
     title: str
     scenario: str = ""
-    """Its scenario file, without the suffix. Figures that show the same runs share one. Empty: drawn from the numbers of claims."""
+    """The name of the scenario file without its suffix; figures may share a scenario. Empty: drawn from the numbers of claims."""
     extra: bool = False
-    """Not in the paper: shows how much a choice of ours matters."""
+    """Whether the figure is not in the paper, but shows how much a choice of ours matters."""
 
 
 @dataclass(frozen=True)
 class Stale:
-    """The note that the results on a paper's page are older than the program."""
+    """A note that the results on a paper's page are older than the program."""
 
     since: date
     why: str
-    """A sentence or two, for the readers of the page."""
+    """The reason, in one or two sentences for the readers of the page."""
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """Reads `stale` of a `paper.toml`. Raises `ValueError` unless it has a day and a reason, and nothing else."""
+        """Reads `stale` of a `paper.toml`. Raises `ValueError` unless it has a date and a reason,
+        and nothing else.
+        """
         try:
             day, why = date.fromisoformat(str(table["since"])), " ".join(table["why"].split())
         except (KeyError, ValueError, AttributeError):
             day, why = date.min, ""
         if not why or len(table) != 2:
             hint = 'stale = { since = "2026-11-24", why = "TCP has limited transmit." }'
-            raise ValueError(f"`stale` in `paper.toml` is not a day and a reason\nhint: {hint}")
+            raise ValueError(f"`stale` in `paper.toml` is not a date and a reason\nhint: {hint}")
         return cls(day, why)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """A paper in the table of all papers. Its texts quote numbers as explanations do."""
+    """The row of a paper in the table of all papers. Its texts quote numbers in the same way as
+    explanations.
+    """
 
     promise: str
     verdict: str
     region: str
-    """Where it is true: settings, loads, workloads."""
+    """The settings, loads and workloads for which the promise holds."""
     price: str
 
     @property
     def texts(self) -> list[str]:
-        """Its cells, in order."""
+        """The cells of the row, in order."""
         return [self.promise, self.verdict, self.region, self.price]
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with what is needed to reproduce it."""
+    """A paper with everything that its reproduction needs."""
 
     name: str
     folder: Path
@@ -84,18 +88,18 @@ class Paper:
     figures: Sequence[Figure]
     claims: Sequence[Claim]
     numbers: Sequence[Number]
-    """Numbers that explanations quote beside those of the claims."""
+    """Numbers that explanations quote in addition to those of the claims."""
     summary: str = ""
-    """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
+    """The first paragraph of the page. It quotes numbers in the same way as explanations."""
     first: str = ""
-    """The figure that shows what the summary says."""
+    """The id of the figure that illustrates the summary."""
     overview: Overview | None = None
     stale: Stale | None = None
-    """Set while the page's results are older than the program."""
+    """The note while the page's results are older than the program."""
 
     @property
     def texts(self) -> list[str]:
-        """The texts that quote numbers."""
+        """All texts that quote numbers."""
         return [self.summary, *(self.overview.texts if self.overview else []), *(claim.explanation for claim in self.claims)]
 
     @property
@@ -104,47 +108,49 @@ class Paper:
         return list(dict.fromkeys(figure.scenario for figure in self.figures if figure.scenario))
 
     def every(self) -> list[Number]:
-        """The numbers of its claims, then the others."""
+        """Returns the numbers of the claims, then the other numbers."""
         return [*self.claims, *self.numbers]
 
     def taken_from(self, number: Number) -> set[str]:
-        """The scenarios whose results a number is taken from."""
+        """Returns the scenarios whose results a number is taken from."""
         if number.kind == "exact":
             return set()
         of = {figure.id: figure.scenario for figure in self.figures}
         return {of[figure] for figure in number.figures}
 
     def drawings(self) -> ModuleType:
-        """The paper's `figures.py`, which may import files beside it (`from .routes import fig10`)."""
+        """Imports the paper's `figures.py`, which may import files of the same folder (`from
+        .routes import fig10`).
+        """
         beside = [str(self.folder)]
         spec = importlib.util.spec_from_file_location(
             f"flowloom_papers_{self.name}", self.folder / "figures.py", submodule_search_locations=beside
         )
         assert spec is not None and spec.loader is not None, f"{self.folder} has no figures.py"
         module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # dataclasses look their module up
+        sys.modules[spec.name] = module  # dataclasses look up their module there
         spec.loader.exec_module(module)
         return module
 
 
 def home() -> Path:
-    """The folder of papers."""
+    """Returns the folder of papers."""
     return files.carried("papers")
 
 
 def profiles(paper: Paper) -> list[str]:
-    """The profiles that its scenarios have."""
+    """Returns the profiles of the paper's scenarios."""
     files = (paper.folder / f"{scenario}.toml" for scenario in paper.scenarios)
     return sorted({name for file in files for name in tomllib.loads(file.read_text()).get("profile", {})})
 
 
 def names() -> list[str]:
-    """The papers there are."""
+    """Returns the names of all papers."""
     return sorted(folder.parent.name for folder in home().glob("*/paper.toml"))
 
 
 def load(name: str) -> Paper:
-    """Reads the folder of a paper."""
+    """Reads a paper by its name. Raises `ValueError` if there is none."""
     folder = home() / name
     if not (folder / "paper.toml").is_file():
         raise ValueError(f"there is no paper `{name}`\nhint: one of {', '.join(names())}")
@@ -152,7 +158,7 @@ def load(name: str) -> Paper:
 
 
 def read(folder: Path) -> Paper:
-    """Reads a folder as that of a paper."""
+    """Reads a folder as that of a paper. Raises `ValueError` for mistakes in its files."""
     name = folder.name
     head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
     listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
@@ -175,7 +181,7 @@ def read(folder: Path) -> Paper:
         if figure not in known:
             raise ValueError(f"`default.{figure}` in `claims.toml` names no figure of `{name}`")
     if paper.first and paper.first not in known:
-        raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of it")
+        raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of the paper")
     every = paper.every()
     for number in every:
         for figure in [number.figure, *number.figures]:

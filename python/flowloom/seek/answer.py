@@ -1,4 +1,6 @@
-"""What a search says: in which share of the space claims hold, where they hold together, and which settings decide."""
+"""The answer of a search: the share of the space in which claims hold, where they hold together,
+and which settings decide.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,21 @@ from flowloom.seek.study import Judgement, Study
 Array = npt.NDArray[np.float64]
 
 TRUSTED = 0.5
-"""A surrogate that explains less than this share of the variance at places it has not seen says nothing of indices."""
+"""The share of the variance at unseen places that a surrogate must explain for its indices to be used."""
 
 SMOOTHING = (0.0, 1e-3, 1e-2, 1e-1, 1.0)
-"""Smoothings of the surrogate that are tried."""
+"""The smoothings of the surrogate that are tried."""
 
 CELLS = 4
-"""Parts of each setting between which pairs of settings must be crossed."""
+"""The number of parts of each setting; pairs of settings must have places in all combinations of their parts."""
 
 DRAWN = 2048
-"""Places at which a surrogate is asked for indices."""
+"""The number of places at which a surrogate is evaluated for indices."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of the space, by the places of the design."""
+    """A share of the space, estimated from the places of the design."""
 
     held: int
     of: int
@@ -48,7 +50,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval (Wilson)."""
+        """The 95 % interval of the share (Wilson)."""
         if not self.of:
             return math.nan, math.nan
         z, n, p = 1.959964, self.of, self.mean
@@ -56,7 +58,9 @@ class Share:
         return max((middle - half) / (1 + z * z / n), 0.0), min((middle + half) / (1 + z * z / n), 1.0)
 
     def __str__(self) -> str:
-        """The share with its interval: `41 % [29, 53]`; `under 6 %` for none of the places."""
+        """Returns the share with its interval: `41 % [29, 53]`; `under 6 %` if it is none of the
+        places.
+        """
         if not self.of:
             return "-"
         low, high = self.interval
@@ -67,7 +71,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search found."""
+    """The answer of a search."""
 
     study: Study
     visits: Sequence[Visit]
@@ -80,7 +84,7 @@ class Answer:
 
     @cached_property
     def searched(self) -> list[Visit]:
-        """All visits but that of the usual values."""
+        """All visits except that of the usual values."""
         return [visit for visit in self.visits if visit.stage != "usual"]
 
     @property
@@ -90,40 +94,48 @@ class Answer:
 
     @cached_property
     def most(self) -> int:
-        """How many of the claims that the search is for hold together, at most."""
+        """The largest number of fitted claims that hold together."""
         return max((visit.held(self.study.fitted) for visit in self.searched), default=0)
 
     @cached_property
     def region(self) -> list[Visit]:
-        """The visits at which so many hold."""
+        """The visits at which `most` fitted claims hold."""
         return [visit for visit in self.searched if visit.held(self.study.fitted) == self.most]
 
     def share(self, judgement: Judgement) -> Share:
-        """The share of the space in which a claim holds; of no place for one that is judged at the best places alone."""
+        """Returns the share of the space in which a claim holds; of no places for a claim that is
+        judged only at the best places.
+        """
         there = [visit for visit in self.design if judgement.scenario in self.study.searched]
         return Share(sum(visit.seen[judgement.id].holds for visit in there), len(there))
 
     def together(self) -> Share:
-        """The share of the space in which most claims hold that the search is for."""
+        """Returns the share of the space in which the largest number of fitted claims hold
+        together.
+        """
         return Share(sum(visit.held(self.study.fitted) == self.most for visit in self.design), len(self.design))
 
     def there(self, judgement: Judgement) -> Share:
-        """At how many of the places of the region where it was judged a claim holds."""
+        """Returns at how many of the judged places of the region a claim holds."""
         judged = [visit for visit in self.region if judgement.id in visit.seen]
         return Share(sum(visit.seen[judgement.id].holds for visit in judged), len(judged))
 
     def best(self) -> Visit:
-        """The visit of the region that is nearest to all claims, and within them furthest from their bounds."""
+        """Returns the visit of the region that is nearest to all claims, and among equals the one
+        furthest inside their bounds.
+        """
         fitted = self.study.fitted
         return min(self.region, key=lambda visit: (visit.misfit(fitted), -visit.margin(fitted), visit.place.values))
 
     @cached_property
     def indices(self) -> dict[str, list[float] | None]:
-        """By claim, the share of the variance of its number that each setting explains by itself; `None`: not known."""
+        """By claim, the share of the variance of its number that each setting explains by itself; `None` if unknown."""
         return {one.id: self.first_order(one) for one in self.study.judgements}
 
     def first_order(self, judgement: Judgement) -> list[float] | None:
-        """First-order indices (Sobol, 2001) of a surrogate of the claim's number; `None` where the surrogate cannot be trusted."""
+        """Returns first-order indices (Sobol, 2001) of a surrogate of the claim's number; `None` if
+        the surrogate is not accurate enough.
+        """
         known = [v for v in self.searched if judgement.id in v.seen and math.isfinite(v.seen[judgement.id].number)]
         x = np.array([encoded(self.study, visit.place.coordinates) for visit in known])
         y = np.array([visit.seen[judgement.id].number for visit in known])
@@ -146,15 +158,15 @@ class Answer:
         return [float(min(max(index, 0.0), 1.0)) for index in np.atleast_1d(found.first_order)]
 
     def decides(self, judgement: Judgement) -> str:
-        """The settings that explain most of a claim's number: `burst 0.71, buffer 0.12`."""
+        """Returns the settings that explain most of a claim's number: `burst 0.71, buffer 0.12`."""
         found = self.indices[judgement.id]
         if found is None:
             return "-"
         order = sorted(zip(found, self.study.settings, strict=True), key=lambda pair: -pair[0])
-        return ", ".join(f"{setting.name} {index:.2f}" for index, setting in order[:2] if index >= 0.05) or "none alone"
+        return ", ".join(f"{setting.name} {index:.2f}" for index, setting in order[:2] if index >= 0.05) or "no single setting"
 
     def claims_table(self) -> Table:
-        """A row for each claim."""
+        """Returns the table with a row for each claim."""
         usual = self.usual
         rows = []
         for one in [*self.study.fitted, *self.study.kept_out]:
@@ -166,11 +178,11 @@ class Answer:
             row += [number_text(one, best.number if best else math.nan)]
             row += [number_text(one, here.number if here else math.nan)] if usual else []
             rows.append([*row, self.decides(one)])
-        head = ["claim", "looked for", "printed", "holds if", "share of the space [95 %]", "holds in the region", "best place"]
+        head = ["claim", "searched for", "printed", "holds if", "share of the space [95 %]", "holds in the region", "best place"]
         return Table([*head, *(["usual values"] if usual else []), "decided by"], rows, 2)
 
     def settings_table(self) -> Table:
-        """A row for each setting."""
+        """Returns the table with a row for each setting."""
         best = self.best()
         rows = []
         for i, setting in enumerate(self.study.settings):
@@ -188,7 +200,7 @@ class Answer:
         return Table(["setting", "searched", "region", "best place", "usual", "source of the range"], rows, 6)
 
     def sentence(self) -> str:
-        """What was found, in one sentence or two."""
+        """Returns the answer in one or two sentences."""
         fitted = len(self.study.fitted)
         if not self.most:
             return f"No claim holds at any of {words.counted(len(self.searched), 'place')}."
@@ -198,7 +210,7 @@ class Answer:
         together, design = self.together(), len(self.design)
         text = f"{which} in {together} of the space"
         if not together.held:
-            text += f" (none of the {design} places that fill it; {words.counted(len(self.region), 'place')} found by refinement)"
+            text += f" (none of the {design} places of the design; {words.counted(len(self.region), 'place')} found by refinement)"
         if self.study.kept_out:
             judged = [one for one in self.study.kept_out if self.there(one).of]
             held = sum(self.there(one).mean > 0.5 for one in judged)
@@ -206,9 +218,11 @@ class Answer:
         return text[0].upper() + text[1:] + "."
 
     def uncrossed(self) -> list[tuple[str, str]]:
-        """Pairs of settings of which the design lacks some combination of their parts, though it has places enough.
+        """Returns pairs of settings for which the design lacks some combination of their parts,
+        although it has enough places.
 
-        Few points of a Sobol sequence leave parts of some planes empty: there the effects of two settings cannot be told apart.
+        The first points of a Sobol sequence leave parts of some planes empty: there the effects of
+        two settings cannot be separated.
         """
         settings, x = self.study.settings, np.array([visit.place.coordinates for visit in self.design])
         found = []
@@ -221,19 +235,19 @@ class Answer:
         return found
 
     def counted(self) -> str:
-        """How many places were visited, and what they cannot tell."""
+        """Returns how many places were visited, and which effects they cannot separate."""
         near = sum(visit.stage == "refine" for visit in self.visits)
         text = f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims."
         pairs = "; ".join(f"{first} with {second}" for first, second in self.uncrossed())
-        return f"{text} Too few to cross {pairs}: the effects of these two are not told apart." if pairs else text
+        return f"{text} Too few to cross {pairs}: the effects of these two settings cannot be separated." if pairs else text
 
     def __str__(self) -> str:
-        """The answer for a terminal."""
+        """Returns the answer for a terminal."""
         note = f"\n{self.note}" if self.note else ""
         return f"{self.claims_table()}\n\n{self.settings_table()}\n\n{self.sentence()}\n{self.counted()}{note}"
 
     def markdown(self) -> str:
-        """The answer as a page with its figure."""
+        """Returns the answer as a page with its figure."""
         title = f"# {self.study.paper.name.upper()}: open settings" if self.study.paper else f"# {self.study.name}"
         written = f"Written by `flowloom seek {self.study.file}`. {self.counted()}"
         parts = [title, self.sentence(), "![The places of the search](seek.png)", self.claims_table().markdown()]
@@ -241,7 +255,9 @@ class Answer:
         return "\n\n".join(parts) + "\n"
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per visit, for files: its folder, its settings, and each claim's number and whether it holds."""
+        """Returns one row per visit for files: its folder, its settings, and each claim's number
+        and whether the claim holds.
+        """
         found = []
         for visit in self.visits:
             row: dict[str, Any] = {"place": visit.place.name(self.study.settings), "stage": visit.stage}
@@ -254,7 +270,9 @@ class Answer:
         return found
 
     def to_json(self) -> str:
-        """The visits as JSON, for programs: coordinates, values, and of each claim its number, whether it holds, and its margin."""
+        """Returns the visits as JSON: coordinates, values, and for each claim its number, whether
+        it holds, and its margin.
+        """
         told = [
             {
                 "coordinates": list(visit.place.coordinates),
@@ -268,17 +286,19 @@ class Answer:
 
 
 def numbers_json(number: float) -> float | None:
-    """A number as JSON can hold it."""
+    """Returns a number for JSON; `None` if it is not finite."""
     return number if math.isfinite(number) else None
 
 
 def number_text(judgement: Judgement, number: float) -> str:
-    """A number in the unit of its claim."""
+    """Returns a number in the unit of its claim."""
     return numbers.mean_text(judgement.claim, numbers.Estimate.exact(number)) if math.isfinite(number) else "-"
 
 
 def encoded(study: Study, coordinates: Sequence[float] | Array) -> list[float]:
-    """Coordinates for a surrogate: a listed value becomes one coordinate for each value there is."""
+    """Returns coordinates for a surrogate: a setting with listed values becomes one coordinate per
+    value.
+    """
     found: list[float] = []
     for setting, u in zip(study.settings, coordinates, strict=True):
         if setting.levels:
@@ -290,9 +310,11 @@ def encoded(study: Study, coordinates: Sequence[float] | Array) -> list[float]:
 
 
 def surrogate(x: Array, y: Array) -> Any:
-    """A function through the numbers of a claim, or near them; `None` if it does not foretell those that it has not seen.
+    """Returns a function through the numbers of a claim, or near them; `None` if it predicts unseen
+    numbers badly.
 
-    Linear radial basis functions, with the smoothing that does best when each place in turn is left out.
+    Linear radial basis functions, with the smoothing that predicts best when each place in turn is
+    left out.
     """
     from scipy.interpolate import RBFInterpolator
 

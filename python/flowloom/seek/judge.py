@@ -1,4 +1,4 @@
-"""Claims at a place: their numbers, whether they hold, and by how much they are missed."""
+"""Judges claims at a place: their numbers, whether they hold, and by how much they are missed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowloom.runs.numbers import Sample
 from flowloom.seek.study import Judgement, Place, Study
 
 FAR = 3.0
-"""Beyond so many tolerances it does not matter how far off a number is."""
+"""The number of tolerances beyond which the distance of a number from its bounds no longer matters."""
 
 
 @dataclass(frozen=True)
@@ -22,42 +22,44 @@ class Seen:
     """A claim at a place."""
 
     number: float
-    """The mean over seeds at the swept values at which the claim is missed most; NaN where there is no number."""
+    """The mean over seeds at the swept values at which the claim is missed most; NaN without a number."""
     holds: bool
     margin: float
-    """How many tolerances the number is inside the nearest bound; below 0: outside."""
+    """The number of tolerances by which the number is inside the nearest bound; negative outside."""
 
     @property
     def misfit(self) -> float:
-        """By how many tolerances the claim is missed; 0 where it holds."""
+        """The number of tolerances by which the claim is missed; 0 if it holds."""
         return min(max(-self.margin, 0.0), FAR)
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A place with what was seen there."""
+    """A place with the claims that were judged there."""
 
     place: Place
     stage: str
-    """`design`: one of the places that fill the space evenly; `refine`: one that the optimiser asked for."""
+    """`design`: one of the places that fill the space evenly; `usual`: the usual values; `refine`: a place of the optimiser."""
     seen: Mapping[str, Seen]
-    """By the name of the claim; without those whose scenario was not run."""
+    """The claims by name, without those whose scenario was not run."""
 
     def held(self, judgements: Sequence[Judgement]) -> int:
-        """How many claims hold."""
+        """Returns how many of the claims hold."""
         return sum(1 for one in judgements if one.id in self.seen and self.seen[one.id].holds)
 
     def misfit(self, judgements: Sequence[Judgement]) -> float:
-        """How far off they are together."""
+        """Returns by how many tolerances the claims are missed, in total."""
         return sum(self.seen[one.id].misfit for one in judgements if one.id in self.seen)
 
     def margin(self, judgements: Sequence[Judgement]) -> float:
-        """How far the nearest of their bounds is away."""
+        """Returns how many tolerances the claims are inside their nearest bound, at least."""
         return min((self.seen[one.id].margin for one in judgements if one.id in self.seen), default=-FAR)
 
 
 def scale(claim: Claim) -> float:
-    """What counts as one tolerance: half of the bounds' distance, or the size of the one bound."""
+    """Returns one tolerance of a claim: half the distance between its bounds, or the size of its
+    single bound.
+    """
     low, high = claim.bounds
     if math.isfinite(low) and math.isfinite(high):
         return (high - low) / 2 or abs(high) or 1.0
@@ -65,7 +67,9 @@ def scale(claim: Claim) -> float:
 
 
 def seen(claim: Claim, found: Sequence[float]) -> Seen:
-    """A claim with its numbers at all swept values at which it is meant: the one that is missed most decides."""
+    """Judges a claim by its numbers at all its swept values: the number that misses the claim most
+    decides.
+    """
     low, high = claim.bounds
     worst = Seen(math.nan, False, -FAR)
     for place, number in enumerate(found):
@@ -77,7 +81,7 @@ def seen(claim: Claim, found: Sequence[float]) -> Seen:
 
 
 def judge(study: Study, judgements: Sequence[Judgement], results: Mapping[str, Results]) -> dict[str, Seen]:
-    """Claims on the results of a place, by scenario."""
+    """Judges claims on the results of a place, by scenario."""
     data: dict[str, Data] = {**results}
     data |= {figure: results[scenario] for figure, scenario in study.figures.items() if scenario in results}
     computed: dict[str, float | Sample] = {}

@@ -1,4 +1,6 @@
-"""The figure of a search: where in the space claims hold together, and in how much of it each of them holds."""
+"""The figure of a search: where in the space claims hold together, and in which share of it each
+claim holds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from flowloom.seek.judge import Visit
 
 SIZES = (16, 20, 26, 34, 44, 56)
-"""Areas of marks, from none of the claims to all, in square points."""
+"""The areas of marks in square points, from none of the claims to all."""
 
 
 def draw(answer: Answer) -> Figure:
@@ -34,7 +36,9 @@ def draw(answer: Answer) -> Figure:
 
 
 def deciding(answer: Answer) -> list[int]:
-    """The settings that explain most of the numbers of the claims that the search is for; as listed where that is not known."""
+    """Returns the settings that explain most of the numbers of the fitted claims; the first
+    settings if that is unknown.
+    """
     weights = np.zeros(len(answer.study.settings))
     for one in answer.study.fitted:
         weights += np.array(answer.indices[one.id] or [0.0] * len(weights))
@@ -42,7 +46,9 @@ def deciding(answer: Answer) -> list[int]:
 
 
 def chart(ax: Axes, answer: Answer) -> None:
-    """The places by the two settings that decide most; colour and size tell how many claims hold there."""
+    """Draws the places by the two settings that decide most; colour and size show how many claims
+    hold there.
+    """
     study, fitted = answer.study, answer.study.fitted
     first, *second = deciding(answer)
     colours = style.heat().reversed()
@@ -93,17 +99,19 @@ def chart(ax: Axes, answer: Answer) -> None:
 
 
 def along(setting: Setting, visit: Visit, index: int) -> float:
-    """Where a place lies on an axis: its number in the unit of the axis, or the rank of a listed value."""
+    """Returns the position of a place on an axis: its number in the unit of the axis, or the rank
+    of a listed value.
+    """
     value = visit.place.values[index]
     if setting.choices:
-        # Spread by the coordinate of the place, so that places with one value can be told apart.
+        # Spread by the coordinate of the place, so that places with the same value do not overlap.
         return setting.choices.index(value) + (visit.place.coordinates[index] * setting.levels % 1 - 0.5) * 0.6
     factor, _ = setting.scale([setting.high])
     return (setting.number(value) or 0.0) * factor
 
 
 def axis(ax: Axes, setting: Setting, which: str) -> None:
-    """Names an axis, with units, and scales it."""
+    """Labels an axis, with its unit, and scales it."""
     one = getattr(ax, f"{which}axis")
     if setting.choices:
         one.set_ticks(range(setting.levels), labels=[style.label(choice) for choice in setting.choices])
@@ -116,7 +124,9 @@ def axis(ax: Axes, setting: Setting, which: str) -> None:
 
 
 def bars(ax: Axes, answer: Answer) -> None:
-    """The share of the space in which each claim holds, with its interval, and below them all together."""
+    """Draws the share of the space in which each claim holds, with its interval, and below them the
+    share for all claims together.
+    """
     study = answer.study
     listed = [*study.fitted, *study.kept_out]
     names, colours = [], []
@@ -145,7 +155,7 @@ def bars(ax: Axes, answer: Answer) -> None:
 
 
 def bar(ax: Axes, row: int, mean: float, interval: tuple[float, float], colour: str, hatch: str) -> None:
-    """One bar with its interval."""
+    """Draws one bar with its interval."""
     low, high = interval
     ax.barh(row, 100 * mean, height=0.6, color=colour, alpha=0.75, hatch=hatch, edgecolor="white")
     ax.plot([100 * low, 100 * high], [row, row], color=style.INK, linewidth=1.0)

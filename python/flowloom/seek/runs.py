@@ -1,4 +1,4 @@
-"""Points of many scenarios: each is run once, wherever it is needed, and lies on disk as any other point does."""
+"""Runs the points of many scenarios: a point that several scenarios need is run once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowloom.base.meter import Meter
 from flowloom.clusters.points import MANIFEST, Task, Told, place, work
 
 Key = tuple[str, str]
-"""A point, whatever the folder: the hash of all that decides it, and its name."""
+"""A point in any folder: the hash of all that its result depends on, and its name."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Wanted:
 
     core: _core.Scenario
     folder: Path
-    """Where relative paths in the scenario start."""
+    """The folder at which relative paths in the scenario start."""
     out: Path
     points: Sequence[str] | None = None
     """The points that are needed; `None`: all."""
@@ -33,11 +33,13 @@ class Wanted:
 
 @dataclass
 class Runs:
-    """Runs scenarios into folders of a search. A point that another folder has is linked, not run again."""
+    """Runs scenarios into folders of a search. A point that exists in another folder is linked, not
+    run again.
+    """
 
     root: Path
     executor: Executor | None = None
-    """Where points run; `None`: on `jobs` threads."""
+    """The executor that runs the points; `None`: `jobs` threads."""
     jobs: int | None = None
     meter: Callable[[str], Meter] | None = None
     known: dict[Key, Path] = field(default_factory=dict)
@@ -48,16 +50,16 @@ class Runs:
             self.remember(manifest.parent)
 
     def remember(self, folder: Path) -> None:
-        """Takes note of a point that is done."""
+        """Records a point that is done."""
         try:
             told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return  # what is damaged is found, and told, by the run that needs it
+            return  # the run that needs this point reports the damage
         if told.get("state") == "done" and told.get("program") == _core.version:
             self.known[told.get("config_hash", ""), folder.name] = folder
 
     def run(self, label: str, wanted: Iterable[Wanted]) -> list[Results]:
-        """Runs what is missing. The results are in the order of `wanted`."""
+        """Runs the missing points. Returns the results in the order of `wanted`."""
         every = list(wanted)
         missing: dict[Key, list[Path]] = {}
         tasks: dict[Key, Task] = {}
@@ -111,7 +113,9 @@ class Runs:
 
 
 def link(point: Path, to: Path) -> None:
-    """Puts a finished point into another folder: by links, or by copies where there are none. The manifest comes last."""
+    """Puts a finished point into another folder, by links, or by copies if links are not possible.
+    The manifest comes last.
+    """
     to.mkdir(parents=True, exist_ok=True)
     for file in sorted((file for file in point.iterdir() if file.is_file()), key=lambda file: file.name == MANIFEST):
         (to / file.name).unlink(missing_ok=True)

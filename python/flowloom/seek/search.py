@@ -1,4 +1,6 @@
-"""The search: places that fill the space evenly, then places near the claims, then the claims that were kept out."""
+"""The search: places that fill the space evenly, then places near the claims, then the claims that
+were kept out.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ from flowloom.seek.runs import Runs, Wanted
 from flowloom.seek.study import Judgement, Place, Study
 
 Asked = Generator[list[Place], Sequence[float], None]
-"""Asks for places, and is sent what the search is to make small there."""
+"""Yields places, and receives the losses at these places."""
 
 BATCH = 4
-"""Places that the optimiser asks for at once. A constant, so that the search does not depend on how many cores there are."""
+"""The number of places of a batch. It is a constant, so that the search does not depend on the number of cores."""
 
 
 def design(study: Study) -> list[Place]:
-    """Places that fill the space evenly: a scrambled Sobol sequence (Owen, "Scrambling Sobol' and Niederreiter-Xing points", 1998).
+    """Returns places that fill the space evenly: a scrambled Sobol sequence (Owen, "Scrambling
+    Sobol' and Niederreiter-Xing points", 1998).
 
     Raises `ImportError` without SciPy.
     """
@@ -45,42 +48,42 @@ class Search:
     runs: Runs
     visits: list[Visit] = field(default_factory=list)
     note: str = ""
-    """Why it is not all that was asked for."""
+    """Why the search did less than was asked for; empty if it did everything."""
 
     def visit(self, label: str, places: Sequence[Place], score: Callable[[Place, dict[str, Results]], Visit]) -> list[Visit]:
-        """Runs the searched scenarios at places."""
+        """Runs the searched scenarios at places. Returns the visits."""
         names = self.study.searched
         found = self.runs.run(label, [self.wanted(name, place) for place in places for name in names])
         by_place = [dict(zip(names, found[i : i + len(names)], strict=True)) for i in range(0, len(found), len(names))]
         return [score(place, results) for place, results in zip(places, by_place, strict=True)]
 
     def wanted(self, scenario: str, place: Place) -> Wanted:
-        """A scenario at a place."""
+        """Returns a scenario at a place, with the folder for its results."""
         core = self.study.scenario(scenario, place)
-        # A scenario that has changed has another folder, where the points that it still shares with the old one are linked; so has
-        # another version of the program, whose results would be refused.
+        # A changed scenario gets another folder, into which the points that it shares with the old scenario are linked. So does
+        # another version of the program, since its results cannot be in the same folder.
         name = f"{scenario}-{_core.content_hash(f'{_core.version} {core.resolved()}'.encode())[:6]}"
         return Wanted(core, self.study.scenarios[scenario].parent, self.runs.root / place.name(self.study.settings) / name)
 
     def judged(self, stage: str) -> Callable[[Place, dict[str, Results]], Visit]:
-        """Judges the claims at a place."""
+        """Returns a function that judges the claims at a place."""
         return lambda place, results: Visit(place, stage, judge(self.study, self.study.judgements, results))
 
     def fill(self) -> None:
-        """Visits the places of the design, and the usual one."""
+        """Visits the places of the design, and that of the usual values."""
         self.visits += self.visit("design", design(self.study), self.judged("design"))
         usual = self.study.usual()
         if usual is not None:
             self.visits += self.visit("usual", [usual], self.judged("usual"))
 
     def refine(self) -> None:
-        """Visits places that an optimiser expects near the claims."""
+        """Visits places that an optimiser expects to be near the claims."""
         wanted = self.study.number("refine")
         if not wanted:
             return
         asked = ask(self.study, wanted, [(v.place, self.loss(v)) for v in self.visits if v.stage == "design"])
         if asked is None:
-            self.note = f"not refined by {wanted} more places: that needs Optuna (pip install 'flowloom[seek]')"
+            self.note = f"not refined by {wanted} more places, since Optuna is not installed: pip install 'flowloom[seek]'"
             return
         tell: Sequence[float] = ()
         while True:
@@ -94,16 +97,20 @@ class Search:
             tell = [self.loss(visit) for visit in visits]
 
     def loss(self, visit: Visit) -> float:
-        """What the optimiser makes small."""
+        """Returns the value that the optimiser minimises."""
         return visit.misfit(self.study.fitted)
 
     def best(self) -> list[Visit]:
-        """Visits, those first at which most claims hold that the search is for, and among them those least near to a bound."""
+        """Returns the visits sorted: the most fitted claims first, then the smallest misfit, then
+        the largest margin.
+        """
         fitted = self.study.fitted
         return sorted(self.visits, key=lambda v: (-v.held(fitted), v.misfit(fitted), -v.margin(fitted), v.place.values))
 
     def confirm(self) -> None:
-        """Runs the scenarios of claims that were kept out at the usual place, and where most others hold."""
+        """Runs the scenarios of claims that were kept out, at the usual place and at the best
+        places.
+        """
         names = self.study.confirming
         chosen = self.best()[: self.study.number("confirm")] + [v for v in self.visits if v.stage == "usual"]
         places = list({visit.place.values: visit for visit in chosen}.values())
@@ -120,9 +127,11 @@ class Search:
 
 
 def ask(study: Study, wanted: int, known: Sequence[tuple[Place, float]]) -> Asked | None:
-    """Asks an optimiser for places, batch by batch, and sends it what was found there. `None` without Optuna.
+    """Asks an optimiser for places, batch by batch, and sends it the losses there. `None` without
+    Optuna.
 
-    Tree-structured Parzen estimators (Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011).
+    Tree-structured Parzen estimators (Bergstra et al., "Algorithms for Hyper-Parameter
+    Optimization", NeurIPS 2011).
     """
     try:
         import optuna
@@ -132,7 +141,7 @@ def ask(study: Study, wanted: int, known: Sequence[tuple[Place, float]]) -> Aske
 
 
 def batches(optuna: Any, study: Study, wanted: int, known: Sequence[tuple[Place, float]]) -> Asked:
-    """The places, as `ask` describes."""
+    """Yields the places for `ask`."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kinds = {
         f"{i}": optuna.distributions.CategoricalDistribution(list(range(setting.levels)))
@@ -150,7 +159,7 @@ def batches(optuna: Any, study: Study, wanted: int, known: Sequence[tuple[Place,
         return study.place([(v + 0.5) / s.levels if s.levels else v for s, v in zip(study.settings, values, strict=True)])
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is experimental in Optuna is its own matter
+        warnings.simplefilter("ignore")  # Optuna warns that some of its functions are experimental
         sampler = optuna.samplers.TPESampler(seed=study.number("draw"), n_startup_trials=1, multivariate=True, constant_liar=True)
         trials = optuna.create_study(sampler=sampler)
         for one, loss in known:

@@ -1,4 +1,6 @@
-"""Studies: which settings are open, which claims are looked for, and on which scenarios they are judged."""
+"""Studies: the open settings, the claims that are searched for, and the scenarios on which they are
+judged.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,21 @@ from flowloom.papers.shelf import Paper
 from flowloom.runs.numbers import COMPUTED
 
 DIGITS = 3
-"""Significant digits of a value, so that scenarios and tables can be read."""
+"""The significant digits of a value, few enough for scenarios and tables to be readable."""
 
 
 PROFILE = "profile"
-"""The key of a setting whose values are names of profiles, which may set anything."""
+"""The key of a setting whose values are names of profiles, which may set any keys."""
 
 BASES = {"ns": ("s", 1e-9), "B": ("bytes", 1.0), "bps": ("bps", 1.0)}
-"""Units of settings as units that figures scale, with their size."""
+"""The base units of settings as units that figures scale, with their sizes."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """An open setting: numbers in a range, or listed values. A place has a coordinate from 0 to 1 for each setting."""
+    """An open setting: numbers in a range, or listed values. A place has a coordinate from 0 to 1
+    for each setting.
+    """
 
     name: str
     keys: Sequence[str]
@@ -45,7 +49,7 @@ class Setting:
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Self:
-        """A setting from what the compiled part has read."""
+        """Reads a setting from the table that the compiled part returns."""
         made = cls(told["name"], told["keys"], told["source"], told["choices"], usual=told["usual"])
         if told["range"] is None:
             return made
@@ -54,11 +58,11 @@ class Setting:
 
     @property
     def levels(self) -> int:
-        """How many values are listed; 0: a range."""
+        """The number of listed values; 0 for a range."""
         return len(self.choices)
 
     def value(self, coordinate: float) -> str:
-        """The value at a coordinate, as it is written after `--set KEY=`."""
+        """Returns the value at a coordinate, as it is written after `--set KEY=`."""
         if self.choices:
             return self.choices[min(int(coordinate * self.levels), self.levels - 1)]
         number = self.low * (self.high / self.low) ** coordinate if self.log else self.low + (self.high - self.low) * coordinate
@@ -66,7 +70,9 @@ class Setting:
         return f"{round(rounded) if self.whole else f'{rounded:.{DIGITS}g}'}{self.unit}"
 
     def coordinate(self, value: str) -> float | None:
-        """The coordinate of a value; `None` for one that is not among them."""
+        """Returns the coordinate of a value; `None` for a value that is out of the range or not
+        listed.
+        """
         if self.choices:
             return (self.choices.index(value) + 0.5) / self.levels if value in self.choices else None
         number = self.number(value)
@@ -77,12 +83,12 @@ class Setting:
         return (number - self.low) / (self.high - self.low)
 
     def number(self, value: str) -> float | None:
-        """A value as a number of the setting's unit; `None` for one without."""
+        """Returns a value as a number of the setting's unit; `None` if it is not one."""
         both, unit = words.literals([value, f"1{self.unit}"])
         return both[0] / both[1] if both is not None and unit else None if self.unit else plain(value)
 
     def shown(self, value: str) -> str:
-        """A value for people: `34.6 kB`, `tail`."""
+        """Returns a value for people: `34.6 kB`, `tail`."""
         number = None if self.choices else self.number(value)
         if number is None:
             return value
@@ -90,7 +96,7 @@ class Setting:
         return f"{number * factor:.{DIGITS}g}{f' {name}' if name else ''}"
 
     def scale(self, numbers: Sequence[float]) -> tuple[float, str]:
-        """What makes numbers of the setting readable: a factor, and the unit then."""
+        """Returns the factor and the unit with which numbers of the setting are easiest to read."""
         if self.unit not in BASES:
             return 1.0, self.unit
         base, size = BASES[self.unit]
@@ -99,7 +105,7 @@ class Setting:
 
 
 def plain(value: str) -> float | None:
-    """A number without a unit."""
+    """Returns a value as a number without a unit; `None` if it is not one."""
     try:
         return float(value)
     except ValueError:
@@ -108,13 +114,15 @@ def plain(value: str) -> float | None:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the space of settings: a value for each."""
+    """A place in the space of settings: a value for each setting."""
 
     coordinates: Sequence[float]
     values: Sequence[str]
 
     def assignments(self, settings: Sequence[Setting]) -> dict[str, str]:
-        """The keys of the scenarios and their values; those of several profiles as one list."""
+        """Returns the keys of the scenarios with their values; the values of several profiles
+        become one list.
+        """
         found: dict[str, str] = {}
         for setting, value in zip(settings, self.values, strict=True):
             for key in setting.keys:
@@ -122,7 +130,9 @@ class Place:
         return found
 
     def name(self, settings: Sequence[Setting]) -> str:
-        """The name of its folder, which depends on nothing but what it sets."""
+        """Returns the name of the folder of the place, which depends only on the values that the
+        place sets.
+        """
         text = "\n".join(f"{key}={value}" for key, value in sorted(self.assignments(settings).items()))
         return _core.content_hash(text.encode())[:12]
 
@@ -137,42 +147,42 @@ class Judgement:
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The id of the claim."""
         return self.claim.id
 
 
 @dataclass(frozen=True)
 class Study:
-    """A file with `[seek]`."""
+    """A file with a table `[seek]`."""
 
     file: Path
     name: str
     settings: Sequence[Setting]
     judgements: Sequence[Judgement]
     scenarios: Mapping[str, Path]
-    """By name, the first first."""
+    """The scenario files by name, in their order."""
     options: Mapping[str, Any]
     """The parameters of `[seek]`."""
     paper: Paper | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
-    """The paper's figures, each with its scenario, of those that the study has."""
+    """The scenarios of the paper's figures, by figure id, as far as the study runs them."""
 
     @property
     def profile(self) -> str | None:
-        """The profiles laid over the scenarios."""
+        """The profiles that are applied to the scenarios."""
         found: str | None = self.options["profile"]
         return found
 
     def number(self, option: str) -> int:
-        """An option that is a whole number."""
+        """Returns an option that is a whole number."""
         return int(self.options[option])
 
     def place(self, coordinates: Sequence[float]) -> Place:
-        """The place at coordinates."""
+        """Returns the place at coordinates."""
         return Place(tuple(coordinates), tuple(s.value(u) for s, u in zip(self.settings, coordinates, strict=True)))
 
     def usual(self) -> Place | None:
-        """The place of the usual values, if every setting has one."""
+        """Returns the place of the usual values, if every setting has a usual value."""
         found = [setting.coordinate(setting.usual) if setting.usual is not None else None for setting in self.settings]
         if None in found:
             return None
@@ -180,26 +190,28 @@ class Study:
 
     @cached_property
     def fitted(self) -> list[Judgement]:
-        """The claims that the search is for."""
+        """The claims that are searched for."""
         return [one for one in self.judgements if one.fit]
 
     @cached_property
     def kept_out(self) -> list[Judgement]:
-        """The claims that it does not see."""
+        """The claims that the search does not use."""
         return [one for one in self.judgements if not one.fit]
 
     @cached_property
     def searched(self) -> list[str]:
-        """The scenarios that run at every place: those of the claims that the search is for."""
+        """The scenarios that run at every place: those of the fitted claims."""
         return [name for name in self.scenarios if not self.fitted or name in {one.scenario for one in self.fitted}]
 
     @cached_property
     def confirming(self) -> list[str]:
-        """The scenarios that run only where most claims hold."""
+        """The scenarios that run only at the best places and at the usual place."""
         return [name for name in self.scenarios if name not in self.searched]
 
     def refuse_unknown(self) -> None:
-        """Raises `ValueError` for unknown systems and metrics, `ScenarioError` for settings that a scenario does not have."""
+        """Raises `ValueError` for unknown systems and metrics, and `ScenarioError` for settings
+        that a scenario does not have.
+        """
         middle = self.place([0.5] * len(self.settings))
         systems = {
             name: list(dict.fromkeys(point["system"] for point in self.scenario(name, middle).points)) for name in self.scenarios
@@ -213,18 +225,21 @@ class Study:
         computed = {one.claim.metric for one in self.judgements if one.claim.kind in COMPUTED}
         for metric, labels, scenario in asked:
             if metric not in computed:
-                refuse(self.file, "metric", metric, metrics, "`flowloom list metrics` prints all")
+                refuse(self.file, "metric", metric, metrics, "`flowloom list metrics` prints all names")
             for label in filter(None, labels):
                 refuse(self.file, "system", label, systems[scenario], f"there are {', '.join(systems[scenario])}")
 
     def scenario(self, name: str, place: Place) -> _core.Scenario:
-        """A scenario at a place. Raises `ScenarioError` for settings that it does not have."""
+        """Returns a scenario at a place. Raises `ScenarioError` for settings that it does not
+        have.
+        """
         return self.with_values(name, place.assignments(self.settings))
 
     def with_values(self, name: str, values: Mapping[str, str], seeds: Sequence[int] | None = None) -> _core.Scenario:
-        """A scenario with values for some of its keys, and with other seeds if they are given.
+        """Returns a scenario with values for some of its keys, and with other seeds if they are
+        given.
 
-        A key `NAME:KEY` is set in the scenario NAME alone.
+        A key `NAME:KEY` is set only in the scenario NAME.
         """
         path = self.scenarios[name]
         text = path.read_text(encoding="utf-8")
@@ -253,11 +268,11 @@ def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) ->
 
 
 def read(file: Path) -> Study:
-    """Reads a file with `[seek]`. Raises `ScenarioError` or `ValueError` for what is wrong in it."""
+    """Reads a file with `[seek]`. Raises `ScenarioError` or `ValueError` for mistakes in it."""
     text = file.read_text(encoding="utf-8")
     told = _core.seek(text, str(file))
     if told is None:
-        raise ValueError(f"`{file}` has no table `[seek]`\nhint: it names the settings that are open; see `flowloom explain seek`")
+        raise ValueError(f"`{file}` has no table `[seek]`\nhint: the table names the open settings; see `flowloom explain seek`")
     paper = paper_of(file)
     scenarios = {Path(name).stem: file.parent / name for name in told["scenarios"]} or {file.stem: file}
     for path in scenarios.values():
@@ -273,7 +288,7 @@ def read(file: Path) -> Study:
 
 
 def paper_of(file: Path) -> Paper | None:
-    """The paper in whose folder the file lies."""
+    """Returns the paper in whose folder the file is; `None` if there is none."""
     folder = file.resolve().parent
     return shelf.read(folder) if (folder / "paper.toml").is_file() and (folder / "claims.toml").is_file() else None
 
@@ -281,7 +296,9 @@ def paper_of(file: Path) -> Paper | None:
 def judgement(
     told: Mapping[str, Any], paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path], file: Path
 ) -> Judgement:
-    """A claim of `[[seek.claim]]`: one of the paper's, with other bounds where they are given, or one of its own."""
+    """Returns a claim of `[[seek.claim]]`: a claim of the paper, with other bounds if they are
+    given, or a claim of the study.
+    """
     name, first = told["id"], next(iter(scenarios))
     bounds = {key: told[key] for key in ("at_least", "at_most") if told[key] is not None}
     if told["metric"] is None:
@@ -289,7 +306,7 @@ def judgement(
         if name not in known:
             near = _core.nearest(name, list(known))
             did = f"; did you mean `{near}`?" if near else ""
-            hint = "give `metric`, `kind`, `system` and bounds for one that is not in the `claims.toml` of its folder"
+            hint = "for a claim that is not in the `claims.toml` of the folder, give `metric`, `kind`, `system` and bounds"
             raise ValueError(f"`{file}`: there is no claim `{name}`{did}\nhint: {hint}")
         claim = known[name]
         scenario = told["scenario"] or figures.get(claim.scenario or claim.figure, "")

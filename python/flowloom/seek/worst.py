@@ -1,4 +1,6 @@
-"""The settings under which a system is worst, or best, against another, and the smallest scenario in which that is still so."""
+"""Searches the settings under which a system is worst, or best, against another system, and the
+smallest scenario for which this holds.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,19 @@ from flowloom.seek.search import Search
 from flowloom.seek.study import Place, Study
 
 NO_VALUE = 10.0
-"""What the optimiser is told of a place without a ratio: a logarithm that no ratio comes near."""
+"""The loss of a place without a ratio: larger than the logarithm of any ratio."""
 
 TRIES = 80
-"""Smaller scenarios that are tried at most."""
+"""The maximum number of smaller scenarios that are tried."""
 
 AMOUNTS = ("workload", "topology")
-"""The tables whose whole numbers are made smaller."""
+"""The tables of a scenario whose whole numbers are made smaller."""
 
 
 def ratio(study: Study, results: Data) -> float:
-    """The metric of one system over that of the other, averaged over seeds; NaN where one has none."""
+    """Divides the metric of one system by that of the other, averaged over seeds; NaN if a metric
+    has no value.
+    """
     points = Points(results)
     metric, system, versus = (study.options[key] for key in ("metric", "system", "versus"))
     return average(quotient(points.sample(system, metric), points.sample(versus, metric)))
@@ -41,7 +45,7 @@ class Worst(Search):
     """A search for an extreme ratio."""
 
     def judged(self, stage: str) -> Any:
-        """Takes the ratio at a place."""
+        """Returns a function that takes the ratio at a place."""
 
         def score(place: Place, results: dict[str, Results]) -> Visit:
             number = ratio(self.study, next(iter(results.values())))
@@ -50,18 +54,20 @@ class Worst(Search):
         return score
 
     def loss(self, visit: Visit) -> float:
-        """Small where the ratio is as wanted."""
+        """Returns the value that the optimiser minimises: the logarithm of the ratio, negated if a
+        large ratio is wanted.
+        """
         found = self.log(visit.seen[RATIO].number)
         return -found if math.isfinite(found) else NO_VALUE
 
     def log(self, number: float) -> float:
-        """The logarithm of a ratio, large where it is as wanted."""
+        """Returns the logarithm of a ratio, negated if a small ratio is wanted."""
         if not math.isfinite(number) or number <= 0:
             return -math.inf
         return math.log(number) * (1 if self.study.options["want"] == "largest" else -1)
 
     def extreme(self) -> Visit:
-        """The visit with the ratio that is most as wanted."""
+        """Returns the visit with the most extreme ratio."""
         return min(self.visits, key=lambda visit: (self.loss(visit), visit.place.values))
 
 
@@ -70,7 +76,7 @@ RATIO = "ratio"
 
 @dataclass(frozen=True)
 class Smaller:
-    """A scenario that is made smaller: what is set in it, and the seed."""
+    """A scenario that is made smaller: the values that are set in it, and the seed."""
 
     pairs: Mapping[str, str]
     seed: int | None = None
@@ -78,7 +84,7 @@ class Smaller:
 
 @dataclass
 class Shrink:
-    """Makes the scenario of a finding smaller while the finding lasts."""
+    """Makes the scenario of a finding smaller as long as the finding holds."""
 
     search: Worst
     found: Visit
@@ -86,12 +92,14 @@ class Shrink:
     log: list[str] = field(default_factory=list)
 
     def scenario(self, one: Smaller) -> _core.Scenario:
-        """The scenario."""
+        """Returns the scenario."""
         seeds = None if one.seed is None else [one.seed]
         return self.search.study.with_values(next(iter(self.search.study.scenarios)), one.pairs, seeds)
 
     def value(self, one: Smaller) -> float:
-        """Its ratio, as a logarithm that is large where it is as wanted; minus infinity for a scenario that cannot be."""
+        """Returns the logarithm of the scenario's ratio as `Worst.log` does; minus infinity for a
+        scenario that is not valid.
+        """
         try:
             core = self.scenario(one)
         except _core.ScenarioError:
@@ -110,7 +118,7 @@ class Shrink:
         return self.search.log(ratio(study, results))
 
     def shrink(self) -> Smaller:
-        """The smallest scenario found."""
+        """Returns the smallest scenario found."""
         study = self.search.study
         now = Smaller(self.found.place.assignments(study.settings))
         most = self.search.log(self.found.seen[RATIO].number)
@@ -128,16 +136,16 @@ class Shrink:
         return now
 
     def candidates(self, now: Smaller) -> Iterator[tuple[str, Smaller]]:
-        """Scenarios that are a step smaller, the largest steps first."""
+        """Yields scenarios that are one step smaller, the largest steps first."""
         core = self.scenario(now)
         seeds = sorted({point["seed"] for point in core.points})
         if now.seed is None and len(seeds) > 1:
             for seed in seeds:
-                yield f"seed {seed} alone", replace(now, seed=seed)
+                yield f"only seed {seed}", replace(now, seed=seed)
         for setting in self.search.study.settings:
             kept = {key: value for key, value in now.pairs.items() if key not in setting.keys}
             if len(kept) < len(now.pairs):
-                yield f"{setting.name} as the scenario has it", replace(now, pairs=kept)
+                yield f"{setting.name} as in the scenario", replace(now, pairs=kept)
         for key, amount in amounts(tomllib.loads(core.resolved())):
             for part in (8, 2):
                 if amount // part >= 1 and amount // part < amount:
@@ -145,7 +153,7 @@ class Shrink:
 
 
 def amounts(resolved: Mapping[str, Any], prefix: str = "") -> list[tuple[str, int]]:
-    """The whole numbers above 1 of workloads and topology, by key."""
+    """Returns the whole numbers above 1 of workloads and topology, by key."""
     found: list[tuple[str, int]] = []
     for key, value in resolved.items():
         path = f"{prefix}{key}"
@@ -160,7 +168,7 @@ def amounts(resolved: Mapping[str, Any], prefix: str = "") -> list[tuple[str, in
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found."""
+    """The result of the search."""
 
     study: Study
     visits: Sequence[Visit]
@@ -168,12 +176,12 @@ class Finding:
     smaller: str
     """The smallest scenario found, as TOML."""
     value: float
-    """Its ratio."""
+    """The ratio of the smallest scenario."""
     steps: Sequence[str]
     note: str = ""
 
     def __str__(self) -> str:
-        """The finding for a terminal."""
+        """Returns the finding for a terminal."""
         ordered = sorted(self.visits, key=lambda visit: visit.seen[RATIO].number, reverse=self.study.options["want"] == "largest")
         rows = [
             [*(s.shown(v) for s, v in zip(self.study.settings, visit.place.values, strict=True)), f"{visit.seen[RATIO].number:.4g}"]
@@ -189,15 +197,17 @@ class Finding:
 
 
 def seek(study: Study, runs: Runs) -> Finding:
-    """Searches, and makes what was found smaller."""
+    """Searches, and makes the scenario of the finding smaller."""
     search = Worst(study, runs)
     if len(study.scenarios) != 1:
-        raise ValueError(f"`{study.file}`: a ratio is looked for in one scenario\nhint: leave `scenarios` out, or name one")
+        raise ValueError(
+            f"`{study.file}`: a ratio is searched for in a single scenario\nhint: leave `scenarios` out, or name one scenario"
+        )
     search.fill()
     search.refine()
     extreme = search.extreme()
     if search.loss(extreme) == NO_VALUE:
-        raise ValueError(f"`{study.file}`: `{study.options['metric']}` has no value in any place")
+        raise ValueError(f"`{study.file}`: `{study.options['metric']}` has no value at any place")
     shrink = Shrink(search, extreme)
     least = shrink.shrink()
     value = shrink.value(least)
@@ -206,7 +216,7 @@ def seek(study: Study, runs: Runs) -> Finding:
 
 
 def text_of(shrink: Shrink, least: Smaller) -> str:
-    """The scenario as TOML, with the two systems alone."""
+    """Returns the scenario as TOML, with only the two systems."""
     study = shrink.search.study
     resolved = tomllib.loads(shrink.scenario(least).resolved())
     both = {study.options["system"], study.options["versus"]}

@@ -1,1 +1,1 @@
-"""Where the time of flows went."""
+"""Explanations of where the time of flows went."""

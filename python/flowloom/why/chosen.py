@@ -1,4 +1,4 @@
-"""Flows that are chosen to be explained: classes of flows, and the flows for which groups waited."""
+"""Chooses the flows to explain: classes of flows, and the last flows of groups."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from flowloom.runs.data import Data, Run, column
 from flowloom.why.parts import spread
 
 SLOWEST_GROUPS = 5
-"""Groups that are chosen where none is named."""
+"""The number of groups that are explained if none is named."""
 
 
 @dataclass(frozen=True)
 class FlowClass:
-    """A class of flows: those that the results are about, have finished, and were slowed down most."""
+    """A class of flows: finished flows of the results whose slowdown is in the upper part of the
+    distribution.
+    """
 
     filter: str | None = None
-    """Which flows the results are about; see `Data.where`."""
+    """The filter of the results; see `Data.where`."""
     tail: float = 0.0
-    """The quantile of their slowdowns from which on flows belong to the class."""
+    """The quantile of slowdowns at and above which flows belong to the class."""
 
     def __str__(self) -> str:
-        """The class in words."""
+        """Describes the class."""
         found = ["flows"]
         if self.filter is not None:
             found.append(f"where {self.filter}")
@@ -37,29 +39,32 @@ class FlowClass:
         return " ".join(found)
 
     def flows(self, results: Data, run: Run, most: int) -> tuple[int, list[int]]:
-        """How many flows of a point are in the class, and at most `most` of them, spread evenly over it by slowdown."""
+        """Returns the number of flows of a point in the class, and at most `most` of them, spread
+        evenly over it by slowdown.
+        """
         table = results.counted(["flow_id", "slowdown"], {"point": run.point})
         table = table.filter(pc.is_valid(table["slowdown"]))
         table = table.sort_by([("slowdown", "ascending"), ("flow_id", "ascending")])
         ids: list[int] = column(table, "flow_id")
         slowdowns: list[float] = column(table, "slowdown")
-        # The quantile by nearest rank, as quantiles are everywhere.
+        # The quantile by nearest rank, as all quantiles of flowloom.
         if slowdowns:
             ids = ids[bisect_left(slowdowns, slowdowns[max(math.ceil(self.tail * len(slowdowns)), 1) - 1]) :]
         return len(ids), [ids[i] for i in spread(len(ids), most)]
 
 
 def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -> tuple[str, Mapping[int, int]]:
-    """The point, and the flows that finished last of their groups, with these: of `groups`, or of those that took longest.
+    """Returns the point, and the flow that finished last of each group, with its group: for
+    `groups`, or for the groups that took longest.
 
-    Without a point it is the only one, or the one with the group that took longest.
+    Without `point`, it is the only point, or the point with the group that took longest.
     """
     known = [run.point for run in results.runs if run.engine == "packet"]
     if point is not None:
         refuse_absent(results, {"point": point})
         known = [point]
     elif groups is not None and len(known) > 1:
-        raise ValueError(f"the run has {len(known)} points: which group {groups[0]} is meant?\nhint: name the point by `--point`")
+        raise ValueError(f"the run has {len(known)} points, so group {groups[0]} is ambiguous\nhint: name the point with `--point`")
     table = results.groups()
     table = table.filter(pc.field("point").isin(known) & pc.field("fct_ps").is_valid())
     if not table.num_rows:

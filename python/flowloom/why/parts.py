@@ -1,4 +1,6 @@
-"""Where the time of flows went: of single flows, and of a class of flows of each system; as tables and pictures."""
+"""The parts of the time of flows: of single flows, and of a class of flows of each system; as
+tables and figures.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PORTS = 3
-"""Queues with a colour of their own in a picture; those of other ports are drawn as one."""
+"""The number of queues with a colour of their own in a figure; all other queues are drawn as one part."""
 
 
 LEAST_SHARE = 0.01
-"""The share of a system's mean completion time from which on a part has a piece of its own in the picture of a class."""
+"""The share of a system's mean completion time from which on a part is drawn separately in the figure of a class."""
 
 
 class Part(NamedTuple):
-    """What time was spent on."""
+    """A part of the time of a flow."""
 
     name: str
     port: str | None = None
-    """The port of a queue, or where a packet was lost."""
+    """The port of a queue, or the port that lost a packet."""
     tier: str | None = None
-    """The tiers that the port's link joins, as `leaf->host`."""
+    """The tiers at the ends of the port's link, such as `leaf->host`."""
     timer: str | None = None
-    """The timer that ended the wait for a lost packet, as `min_rto of 10 ms`."""
+    """The timer that ended the wait for a lost packet, such as `min_rto of 10 ms`."""
 
     @property
     def cause(self) -> str:
-        """What it was, with the timer and without the port."""
+        """The name of the part, with the timer and without the port."""
         return self.name if self.timer is None else f"{self.name} after {self.timer}"
 
 
@@ -54,29 +56,29 @@ class Flow:
     """Picoseconds by part; they sum to `fct_ps`."""
 
     def __str__(self) -> str:
-        """What it was and what became of it."""
+        """Describes the flow, its completion time and its slowdown."""
         size, unit = words.scale("bytes", [self.size_bytes])
         return (
             f"flow {self.flow_id}: {self.size_bytes / size:.4g} {unit} from {self.src} to {self.dst} in {duration(self.fct_ps)}, "
-            f"{self.slowdown:.4g} times the {duration(self.ideal_fct_ps)} of the flow alone"
+            f"{self.slowdown:.4g} times the {duration(self.ideal_fct_ps)} in an unloaded network"
         )
 
 
 @dataclass(frozen=True)
 class Why:
-    """Where the time of some flows of one point went."""
+    """The parts of the time of some flows of one point."""
 
     point: str
     system: str
     seed: int
     flows: Sequence[Flow]
     packets: pa.Table | None = None
-    """The packets around the flows, if they were asked for: what passed the ports of their paths while they were open."""
+    """The packets around the flows, if asked for: those that passed the ports of the flows' paths while the flows were open."""
     groups: Mapping[int, int] = field(default_factory=dict)
-    """The group of a flow that was chosen since it finished last of its group."""
+    """The group of each flow that was chosen since it finished last of its group, by flow id."""
 
     def table(self) -> tables.Table:
-        """One row per flow and part, the largest first."""
+        """Returns a table with one row per flow and part, the largest part first."""
         rows = []
         for flow in self.flows:
             for part, ps in sorted(flow.parts.items(), key=lambda item: (-item[1], item[0].cause, item[0].port or "")):
@@ -84,7 +86,7 @@ class Why:
         return tables.Table(["flow", "part", "port", "time", "share"], rows, 3)
 
     def plot(self) -> Figure:
-        """A bar per flow, whose pieces are the parts."""
+        """Draws a bar per flow, which consists of the parts of its time."""
         from flowloom.figures import style
 
         unit, name = words.scale("s", [flow.fct_ps * 1e-12 for flow in self.flows])
@@ -100,11 +102,13 @@ class Why:
         return fig
 
     def _label(self, flow: int) -> str:
-        """A flow, after the group of which it was the last one."""
+        """Returns the label of a flow, with its group if the flow finished last of it."""
         return f"group {self.groups[flow]}: flow {flow}" if flow in self.groups else f"flow {flow}"
 
     def _drawn(self) -> dict[str, list[int]]:
-        """Picoseconds by label and flow: queues of few ports by name, all others together."""
+        """Returns picoseconds by label and flow. The `MOST_PORTS` longest queues have labels, all
+        other queues share one.
+        """
         ports: dict[str, int] = {}
         for flow in self.flows:
             for part, ps in flow.parts.items():
@@ -121,7 +125,7 @@ class Why:
         return {text: [sum(ps for part, ps in flow.parts.items() if label(part) == text) for flow in self.flows] for text in labels}
 
     def __str__(self) -> str:
-        """The flows in words, and the table."""
+        """Describes the flows, and adds the table."""
         heads = []
         for flow in self.flows:
             group = self.groups.get(flow.flow_id)
@@ -131,18 +135,22 @@ class Why:
 
 @dataclass(frozen=True)
 class SystemClass:
-    """The flows of a class in one point, of which some were explained."""
+    """The flows of a class in one point. Some of them were explained."""
 
     why: Why
     size: int
-    """Flows of the class."""
+    """The number of flows of the class."""
 
     def means(self) -> dict[str, Fraction]:
-        """The mean picoseconds by part, queues and losses by tier; they sum to the mean completion time of the flows."""
+        """Returns the mean picoseconds by part, with queues and losses by tier; they sum to the
+        mean completion time of the explained flows.
+        """
         return {label: Fraction(sum(times), len(times)) for label, times in self._times().items()}
 
     def of_ideal(self) -> dict[str, float]:
-        """The mean by part of its time over the time of the flow alone; they sum to the mean slowdown of the flows."""
+        """Returns the mean, by part, of its time over the ideal completion time of the flow; they
+        sum to the mean slowdown of the explained flows.
+        """
         ideals = [flow.ideal_fct_ps for flow in self.why.flows]
         return {
             label: sum(ps / ideal for ps, ideal in zip(times, ideals, strict=True)) / len(times)
@@ -150,7 +158,9 @@ class SystemClass:
         }
 
     def most_at(self, label: str) -> str:
-        """The port at which most of the time of a part was spent, and its share of that time."""
+        """Returns the port at which most of the time of a part was spent, and its share of that
+        time.
+        """
         ports: dict[str, int] = {}
         for flow in self.why.flows:
             for part, ps in flow.parts.items():
@@ -171,15 +181,17 @@ class SystemClass:
 
 @dataclass(frozen=True)
 class ClassWhy:
-    """Where the time of a class of flows went, by system."""
+    """The parts of the time of a class of flows, by system."""
 
     about: str
-    """The class in words."""
+    """The description of the class."""
     systems: Sequence[SystemClass]
     notes: Sequence[str] = ()
 
     def table(self) -> tables.Table:
-        """One row per system and part, in the order in which parts are drawn."""
+        """Returns a table with one row per system and part, in the order in which parts are
+        drawn.
+        """
         rows = []
         for one in self.systems:
             fct, ideal = sum(one.means().values()), one.of_ideal()
@@ -190,7 +202,9 @@ class ClassWhy:
         return tables.Table(["system", "part", "most of it at", "mean time", "share", "mean time / ideal"], rows, 3)
 
     def plot(self) -> Figure:
-        """A bar per system, whose pieces are the mean parts: in time, and over the time of the flow alone."""
+        """Draws two bars per system, which consist of the mean parts: in time, and over the ideal
+        completion time.
+        """
         from flowloom.figures import style
 
         labels = self._drawn()
@@ -212,7 +226,9 @@ class ClassWhy:
         return fig
 
     def _drawn(self) -> list[str]:
-        """The parts that have a piece of their own: those of some share in a system."""
+        """Returns the parts that are drawn separately: those with the share `LEAST_SHARE` in a
+        system.
+        """
         shares: dict[str, float] = {}
         for one in self.systems:
             fct = sum(one.means().values())
@@ -221,7 +237,7 @@ class ClassWhy:
         return ordered(label for label, share in shares.items() if share >= LEAST_SHARE)
 
     def __str__(self) -> str:
-        """The class in words, how many flows were explained, and the table."""
+        """Describes the class and how many flows were explained, and adds the table."""
         lines = [self.about]
         for one in self.systems:
             explained = len(one.why.flows)
@@ -231,14 +247,14 @@ class ClassWhy:
 
 
 def merged(labels: Sequence[str], bars: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """The values of each label by bar, and those of all other labels together."""
+    """Returns the values of each label by bar, and the sum of all other labels as `small parts`."""
     found = {label: [bar.get(label, 0.0) for bar in bars] for label in labels}
     rest = [sum(value for label, value in bar.items() if label not in labels) for bar in bars]
     return found if not any(rest) else {**found, "small parts": rest}
 
 
 def stack(ax: Any, parts: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
-    """Draws a horizontal bar for each name, whose pieces are the parts."""
+    """Draws a horizontal bar for each name, which consists of the parts."""
     from flowloom.figures import style
 
     left = [0.0] * len(names)
@@ -252,23 +268,23 @@ def stack(ax: Any, parts: Mapping[str, Sequence[float]], names: Sequence[str]) -
 
 
 ORDER = ("handshake", "pacing", "queue", "paused", "other", "transmission", "propagation", "retransmission")
-"""The pieces of a bar from left to right, by the first word of a label."""
+"""The order of the parts of a bar from left to right, by the first word of the label."""
 
 
 def ordered(labels: Iterable[str]) -> list[str]:
-    """Labels of parts in the order of a bar."""
+    """Sorts the labels of parts into the order of a bar."""
     return sorted(labels, key=lambda text: (ORDER.index(text.split()[0].rstrip(",")), text))
 
 
 def by_tier(part: Part) -> str:
-    """The label of a part in a class of flows: ports of a tier together."""
+    """Returns the label of a part in a class of flows: ports of a tier share one."""
     if part.name == "retransmission":
         return f"{part.cause}, {'not lost' if part.tier is None else f'lost at {part.tier}'}"
     return part.name if part.tier is None else f"{part.name} {part.tier}"
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most so many places of a list, spread evenly over it.
+    """Returns at most `most` places of a list, spread evenly over it.
 
     >>> spread(10, 3), spread(2, 3)
     ([1, 5, 8], [0, 1])
@@ -277,7 +293,7 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def told(found: Mapping[str, Any], groups: Mapping[int, int] | None = None) -> Why:
-    """What the compiled part tells."""
+    """Converts what the compiled part returns."""
 
     def part(one: Mapping[str, Any]) -> Part:
         timer = None if one["timer"] is None else f"{one['timer']} of {duration(one['timer_ps'])}"
@@ -289,7 +305,7 @@ def told(found: Mapping[str, Any], groups: Mapping[int, int] | None = None) -> W
 
 
 def duration(ps: float) -> str:
-    """A time with a unit in which it reads well.
+    """Returns a time as text, in the unit in which it is easiest to read.
 
     >>> duration(1_234_000)
     '1.234 µs'

@@ -1,4 +1,4 @@
-"""Styles and scripts that pages are made with."""
+"""Styles and scripts of HTML pages."""
 
 from __future__ import annotations
 

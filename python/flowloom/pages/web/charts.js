@@ -1,4 +1,4 @@
-// Unpacks the library and the charts, which are in the page, and draws the charts.
+// Decompresses the library and the charts in the page, and draws the charts.
 async function flowloomCharts(library, charts) {
   const url = URL.createObjectURL(new Blob([await unpacked(library)], {type: 'text/javascript'}));
   await import(url);

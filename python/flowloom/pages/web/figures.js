@@ -1,3 +1,3 @@
-// Figures of large pages, which are in the page compressed.
+// Decompresses the figures of large pages.
 await Promise.all([...document.querySelectorAll('[data-packed]')].map(async place => { place.outerHTML = await unpacked(place.dataset.packed); }));
 document.body.dataset.figures = 'ready';

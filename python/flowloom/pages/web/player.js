@@ -1,4 +1,4 @@
-// Plays packets over a network. Times are in ns; arrays of transmissions are in the order of their starts.
+// Plays packets over a network. Times are in ns; arrays of transmissions are sorted by their starts.
 const $ = id => document.getElementById(id);
 const state = {now: 0, playing: false, last: 0, shows: [], panes: []};
 
@@ -7,12 +7,12 @@ async function start(text) {
   state.shows.forEach(prepare);
   state.sets = groups(state.shows);
   state.first = Math.min(...state.shows.map(show => show.start[0]));
-  // Nothing is known of a system after its trace was cut.
+  // The playback ends where the first trace was cut: later packets are unknown.
   const cuts = state.shows.filter(show => !show.whole).map(show => show.until);
   state.end = cuts.length ? Math.min(...cuts) : Math.max(...state.shows.map(show => show.until));
-  // All systems have one scale of queues.
+  // The queues of all systems have the same scale.
   state.most = largest(state.shows.flatMap(show => show.queue.map(queue => queue.peak)), 1);
-  $('scale').textContent = `The longest queue is ${state.most} packets; bars of all systems have the same scale.`;
+  $('scale').textContent = `The longest queue has ${state.most} packets; the bars of all systems have the same scale.`;
   for (const [id, first] of [['left', 0], ['right', Math.min(1, state.shows.length - 1)]]) {
     state.shows.forEach((show, i) => $(id).add(new Option(show.system, i)));
     if (id === 'right') $(id).add(new Option('none', ''));
@@ -36,7 +36,7 @@ async function start(text) {
   addEventListener('resize', draw);
   addEventListener('keydown', event => {
     const {tagName} = event.target;
-    // These have a use for the keys themselves.
+    // These elements handle the keys themselves.
     if (['INPUT', 'SELECT'].includes(tagName) || (tagName === 'BUTTON' && event.key === ' ')) return;
     const act = {' ': toggle, ArrowLeft: () => step(-1), ArrowRight: () => step(1)}[event.key];
     if (act) { event.preventDefault(); act(); }
@@ -50,7 +50,7 @@ async function start(text) {
 
 const titled = (show, port) => { const [a, b] = show.links[port]; return `${show.nodes[a][0]}->${show.nodes[b][0]}`; };
 
-// When the first packet is halfway over its first cable.
+// Returns the time when the first packet is in the middle of its first cable.
 function opening() {
   const show = state.shows.find(show => show.start[0] === state.first);
   return (show.start[0] + show.end[0] + show.delay[show.port[0]]) / 2;
@@ -65,10 +65,10 @@ function legend() {
   }));
 }
 
-// Large networks have more ports than a function takes arguments.
+// Without `Math.max(...values)`: large networks have more ports than a function takes arguments.
 const largest = (values, least) => values.reduce((a, b) => Math.max(a, b), least);
 
-// How many of the numbers of a sorted array are at most x.
+// Returns how many numbers of a sorted array are at most x.
 function upTo(sorted, x) {
   let low = 0, high = sorted.length;
   while (low < high) { const middle = (low + high) >> 1; if (sorted[middle] <= x) low = middle + 1; else high = middle; }
@@ -78,7 +78,7 @@ function upTo(sorted, x) {
 function prepare(show) {
   const left = show.port.map((port, i) => show.end[i] + show.delay[port]);
   show.longest = largest(left.map((time, i) => time - show.start[i]), 0);
-  // Of a trace that is cut, the last transmission that is played.
+  // A trace that was cut has the time of the last transmission that is played.
   show.until ??= largest(left, 0);
   queues(show);
   for (const flow of show.flows) {
@@ -87,13 +87,13 @@ function prepare(show) {
   }
 }
 
-// ns of the network in a second of ours, on a logarithmic scale.
+// The simulated time per second of playback, in ns, on a logarithmic scale.
 const speed = () => 10 ** (3 + 6 * $('speed').value / 100);
 function written(ns) {
   const [size, unit] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']].find(([size]) => Math.abs(ns) >= size) ?? [1, 'ns'];
   return `${(ns / size).toPrecision(4)} ${unit}`;
 }
-function pace() { $('pace').value = `${written(speed())} a second`; }
+function pace() { $('pace').value = `${written(speed())} per second`; }
 
 function arrange() {
   $('panes').replaceChildren();
@@ -132,7 +132,7 @@ function frame(time) {
 }
 function seek(t) { state.now = Math.max(state.first, Math.min(state.end, t)); draw(); }
 
-// The next or last start of a transmission in what is shown.
+// Goes to the next or previous start of a transmission.
 function step(way) {
   if (state.playing) toggle();
   const found = state.panes.map(({show}) => {
@@ -145,7 +145,7 @@ function step(way) {
   if (Number.isFinite(next)) seek(next);
 }
 
-// The port whose queue's bar is nearest to a click.
+// Chooses the port whose bar is nearest to a click.
 function choose(shown, {offsetX, offsetY}) {
   const {cables, reach} = placed(shown), {show} = shown;
   const far = cables.map(({bar: [x, y], way: [dx, dy]}, port) => {
@@ -156,7 +156,7 @@ function choose(shown, {offsetX, offsetY}) {
   if (nearest < 40) { $('port').value = titled(show, far.indexOf(nearest)); draw(); }
 }
 
-// The places of a pane, found again where its size has changed.
+// Returns the positions in a pane, computed anew if its size has changed.
 function placed(shown) {
   const {show, canvas} = shown, size = [canvas.clientWidth, canvas.clientHeight];
   if (shown.size !== size.join()) { shown.size = size.join(); shown.places = places(show, ...size); }
@@ -176,7 +176,7 @@ function draw() {
   });
 }
 
-// The queue of the chosen port over time.
+// Draws the queue of the chosen port over time.
 function overTime(shown, by, set, done) {
   if (!state.peaks.size) return;
   const {show, over} = shown, name = $('port').value, most = state.peaks.get(name);
@@ -208,7 +208,7 @@ function paint(show, canvas, t, {at, labels, cables}, unit, by, set) {
     }
     const head = Math.min(1, (t - show.start[i]) / delay), tail = Math.max(0, Math.min(1, (t - show.end[i]) / delay));
     if (tail >= 1) continue;
-    // Packets that follow each other at once stay apart.
+    // Leaves a gap between consecutive packets.
     const from = Math.min(tail + 2 / length, head - 0.02);
     c.beginPath(); c.moveTo(x + (u - x) * from, y + (v - y) * from); c.lineTo(x + (u - x) * head, y + (v - y) * head);
     stroke(c, set, show.group[by][i], show.kinds[show.kind[i]] === 'data' ? 5 : 2);
@@ -222,11 +222,11 @@ function paint(show, canvas, t, {at, labels, cables}, unit, by, set) {
 
 const kilobytes = bytes => `${(bytes / 1e3).toFixed(bytes < 1e4 ? 1 : 0)} kB`;
 
-// The colour of a flow in a table, where colours are flows.
+// Returns the colour of a flow for a table, if colours denote flows.
 const swatches = (set, flow) => $('colours').value === 'flow' ? [swatch(set, set.of(flow))] : [];
 
 function tell(show, pane, t) {
-  // Of flows that only pass recorded ports it is not known what has arrived.
+  // The arrivals of flows that only pass recorded ports are unknown.
   const begun = show.flows.filter(flow => !flow.passing && flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
   const live = (open.length ? open : begun).slice(-8), {flow: set} = state.sets;
   const rows = live.map(flow => {
@@ -238,7 +238,7 @@ function tell(show, pane, t) {
     cells[0].append(...swatches(set, flow.id), `${flow.id}, ${kilobytes(flow.size)}`);
     row.querySelector('meter').value = share;
     cells[2].textContent = flow.finish !== null && t >= flow.finish ? `done after ${written(flow.finish - flow.start)}` : `${Math.round(100 * share)} %`;
-    // Transports that are paced by rates have no window.
+    // Transports that are paced by a rate have no window.
     cells[3].textContent = w && w[1] > 0 ? kilobytes(w[1]) : '-';
     return row;
   });
@@ -246,10 +246,10 @@ function tell(show, pane, t) {
   know(show, pane, t);
   const long = show.queue.map((queue, port) => [waiting(queue, t), port]).filter(([count]) => count).sort((a, b) => b[0] - a[0]).slice(0, 4);
   const named = long.map(([count, port]) => `${titled(show, port)}: ${count}`);
-  pane.querySelector('.queues').textContent = `packets that wait: ${named.join(', ') || 'none'}`;
+  pane.querySelector('.queues').textContent = `waiting packets: ${named.join(', ') || 'none'}`;
 }
 
-// The ports whose agents keep a table of flows: that with the most rows comes first.
+// Offers the ports whose agents keep a table of flows: the port with the most rows comes first.
 function offer(show, pane) {
   if (!show.tables.length) return;
   pane.querySelector('.agent').hidden = false;
@@ -260,17 +260,17 @@ function offer(show, pane) {
   pick.onchange = draw;
 }
 
-// A value in the unit that its name ends in.
+// Returns a value as text, in the unit at the end of its name.
 function valued(name, value) {
   if (value === null || value === undefined) return '-';
   if (name === 'paused') return value ? 'yes' : 'no';
   if (name.endsWith('_s')) return written(value * 1e9);
   if (name.endsWith('_bytes')) return kilobytes(value);
-  if (name.endsWith('_bps')) return `${(value / 1e6).toFixed(0)} Mb/s`;
+  if (name.endsWith('_bps')) return `${(value / 1e6).toFixed(0)} Mbit/s`;
   return Number.isInteger(value) ? `${value}` : value.toPrecision(4);
 }
 
-// The table of a port as it was sampled last, by its first column.
+// Shows the last sample of the table of a port, sorted by its first column.
 function know(show, pane, t) {
   if (!show.tables.length) return;
   const {columns, times, rows} = show.tables[pane.querySelector('.agent select').value];

@@ -1,9 +1,9 @@
-// Colours of flows, kinds and classes, and queues: as bars on the network, and over time.
+// Colours of flows, kinds and classes; queues as bars on the network and over time.
 
-// A group is what has a colour: a flow, a kind of packet or a priority class. The last one may be `others`, in grey.
+// A group has a colour: it is a flow, a kind of packet or a priority class. The last group may be `others`, in grey.
 const MOST_GROUPS = 2 * COLOURS.length;
 
-// The names of groups, and for each show the group of each transmission.
+// Returns the names of groups, and a function from a key to its group.
 function grouped(shows, keys, name, rank) {
   const all = [...new Set(shows.flatMap(show => keys(show)))].sort((a, b) => rank(b) - rank(a) || a - b);
   const order = all.slice(0, MOST_GROUPS).sort((a, b) => (typeof a === 'number' ? a - b : 0));
@@ -13,10 +13,10 @@ function grouped(shows, keys, name, rank) {
 
 function groups(shows) {
   const sizes = new Map(shows.flatMap(show => show.flows.map(flow => [flow.id, flow.size])));
-  // Names of kinds and numbers of classes differ, so that one map counts the packets of both.
+  // Kinds are texts and classes are numbers, so one map counts the packets of both.
   const counts = new Map(), count = key => counts.set(key, (counts.get(key) ?? 0) + 1);
   for (const show of shows) { show.kind.forEach(kind => count(show.kinds[kind])); show.class.forEach(count); }
-  // Flows that the page is about have colours before all others.
+  // The flows that the page shows packets around get colours first.
   const own = new Set(shows.flatMap(show => show.flows.filter(flow => !flow.passing).map(flow => flow.id)));
   const rank = id => (own.has(id) ? Number.MAX_SAFE_INTEGER : 0) + sizes.get(id);
   const flow = grouped(shows, show => show.flows.map(one => one.id), id => `${id}, ${kilobytes(sizes.get(id))}`, rank);
@@ -34,7 +34,7 @@ const look = (set, group) => group >= set.size ? {colour: OTHERS, striped: false
 
 const pageColour = () => getComputedStyle(document.body).backgroundColor;
 
-// Draws the present path in the colour of a group. Stripes lie across the path.
+// Draws the current path in the colour of a group. Stripes cross the path.
 function stroke(c, set, group, width) {
   const {colour, striped} = look(set, group);
   c.strokeStyle = colour; c.lineWidth = width; c.stroke();
@@ -43,7 +43,7 @@ function stroke(c, set, group, width) {
 }
 
 const tiles = new Map();
-// What fills an area of a group.
+// Returns the fill of an area of a group.
 function fill(c, set, group) {
   const {colour, striped} = look(set, group);
   if (!striped) return colour;
@@ -60,7 +60,7 @@ function fill(c, set, group) {
   return c.createPattern(tiles.get(key), 'repeat');
 }
 
-// The same, in front of a name.
+// Returns a swatch with the fill of a group, for a name.
 function swatch(set, group) {
   const {colour, striped} = look(set, group), made = document.createElement('span');
   made.className = 'swatch';
@@ -68,7 +68,7 @@ function swatch(set, group) {
   return made;
 }
 
-// For each port: its packets that wait, by the time when they join its queue, and the times when they leave it.
+// Computes, for each port, its waiting packets sorted by the time when they join the queue, and the times when packets leave.
 function queues(show) {
   show.queue = show.links.map(() => ({rows: [], joins: [], leaves: [], longest: 0, peak: 0}));
   // A packet that the port drops on arrival does not wait.
@@ -86,7 +86,7 @@ function queues(show) {
 
 const waiting = (queue, t) => Math.max(0, upTo(queue.joins, t) - upTo(queue.leaves, t));
 
-// How many packets of each group wait at a port.
+// Returns how many packets of each group wait at a port.
 function pieces(show, port, by, set, t) {
   const queue = show.queue[port], found = Array(set.names.length).fill(0);
   for (let n = upTo(queue.joins, t) - 1; n >= 0 && queue.joins[n] >= t - queue.longest; n--) {
@@ -96,7 +96,7 @@ function pieces(show, port, by, set, t) {
   return found;
 }
 
-// The longest queue of a port in each of so many intervals, by group.
+// Returns the longest queue of a port in each of `columns` intervals, by group.
 function history(show, port, by, set, from, until, columns) {
   const events = show.queue[port].rows.flatMap(i => [[show.joined[i], 1, show.group[by][i]], [show.start[i], -1, show.group[by][i]]]);
   events.sort((a, b) => a[0] - b[0]);
@@ -117,7 +117,7 @@ function history(show, port, by, set, from, until, columns) {
   return found;
 }
 
-// Where everything is drawn: nodes, cables, the boxes of labels, and for each port the start and direction of its queue's bar.
+// Returns the positions of nodes, cables and labels, and for each port the start and direction of the bar of its queue.
 const BAR = 7, AWAY = 9.5, ENOUGH = 40, LONGEST = 110;
 function places(show, width, height) {
   const top = largest(show.nodes.map(node => node[2]), 0), left = 24, above = 30;
@@ -126,19 +126,19 @@ function places(show, width, height) {
   [...show.nodes.keys()].sort((a, b) => at[a][0] - at[b][0]).forEach(i => {
     const [name, , tier] = show.nodes[i], half = 3.4 * name.length + 2, [x, y] = at[i], up = tier > 0;
     const box = [x - half, up ? y - 20 : y + 7, x + half, up ? y - 6 : y + 22];
-    // A name that would touch its neighbour's is left out.
+    // A name that would touch its neighbour is left out.
     if (!labels.some(other => other.box[1] === box[1] && other.box[2] > box[0])) labels.push({name, x, y: up ? y - 9 : y + 18, box});
   });
   const cables = show.links.map(([a, b], port) => {
     const [x, y] = at[a], [u, v] = at[b], length = Math.hypot(u - x, v - y) || 1, dx = (u - x) / length, dy = (v - y) / length;
-    // A cable has two directions: each keeps to its right, and its queue further right.
+    // Each direction of a cable is drawn on its right side, and the bar of its queue further right.
     const shift = far => [x - dy * far, y + dx * far];
     const [sx, sy] = shift(3), [bx, by] = shift(AWAY);
     const hidden = far => labels.some(({box: [l, t, r, b]}) => {
       const px = bx + dx * far, py = by + dy * far;
       return px > l - BAR && px < r + BAR && py > t - BAR && py < b + BAR;
     });
-    // The first stretch that is clear of labels and long enough, or else the longest one.
+    // Finds the first stretch without labels that is long enough, or else the longest stretch.
     let from = 10, room = 0;
     for (let far = 10, clear = 0; show.queue[port].peak && far < length - 10 && room < ENOUGH; far += 2) {
       clear = hidden(far) ? 0 : clear + 2;
@@ -151,7 +151,7 @@ function places(show, width, height) {
   return {at, labels, cables, reach: Math.max(4, rooms.reduce((a, b) => Math.min(a, b), LONGEST))};
 }
 
-// The bar of a port's queue, one piece for each group; `unit` is the length of a packet.
+// Draws the bar of a port's queue, one piece for each group; `unit` is the length of a packet.
 function bar(c, {bar: [x, y], way: [dx, dy]}, set, found, unit) {
   let from = 0;
   found.forEach((count, group) => {
@@ -163,7 +163,7 @@ function bar(c, {bar: [x, y], way: [dx, dy]}, set, found, unit) {
   });
 }
 
-// The queue of a port over time, stacked, with a line at `now`. `most` is the top of the scale.
+// Draws the queue of a port over time, stacked, with a line at `now`. `most` is the top of the scale.
 function strip(canvas, drawn, set, found, most, now) {
   const scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight, floor = height - 3, room = floor - 16;
   canvas.width = width * scale; canvas.height = height * scale;

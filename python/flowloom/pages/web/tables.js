@@ -1,4 +1,4 @@
-// Tables are sorted by a click on a head and filtered by words.
+// Sorts tables by a click on a header, and filters their rows by words.
 for (const table of document.querySelectorAll('.wide > table')) {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
   if (rows.length < 2) continue;
