@@ -13,7 +13,7 @@ from flowloom.runs import tables
 from flowloom.runs.again import around, runnable
 from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data
-from flowloom.why.parts import ClassWhy, SystemClass, Why, told
+from flowloom.why.parts import ClassWhy, SystemClass, Why, why_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +201,7 @@ class Results(Data):
             If the point cannot be explained, such as a point of the flow engine.
         """
         flows = [flow] if isinstance(flow, int) else list(flow)
-        return told(runnable(self).why(point, flows, str(files), trace, slowest))
+        return why_of(runnable(self).why(point, flows, str(files), trace, slowest))
 
     def why_groups(
         self, groups: Sequence[int] | None = None, point: str | None = None, files: str | Path = ".", *, trace: bool = False
@@ -234,7 +234,7 @@ class Results(Data):
         from flowloom.why import chosen
 
         point, last = chosen.stragglers(self, groups, point)
-        return told(runnable(self).why(point, list(last), str(files), trace), last)
+        return why_of(runnable(self).why(point, list(last), str(files), trace), last)
 
     def why_class(
         self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."
@@ -285,7 +285,7 @@ class Results(Data):
                 notes.append(f"{system}: left out, since no flow is of the class")
                 continue
             try:
-                systems.append(SystemClass(told(runnable(self).why(run.point, flows, str(files))), size))
+                systems.append(SystemClass(why_of(runnable(self).why(run.point, flows, str(files))), size))
             except _core.RunError as error:
                 refused = error
                 notes.append(f"{system}: left out: {str(error).splitlines()[0]}")
@@ -346,14 +346,14 @@ class Results(Data):
         return report.write(self, out)
 
     def __repr__(self) -> str:
-        return f"<Results {self._told()}>"
+        return f"<Results {self._counts()}>"
 
     def _repr_html_(self) -> str:
         """The summary in a notebook."""
         where = f", in <code>{html.escape(words.escaped(str(self.path)))}</code>" if self.path else ""
-        return f"<p>{html.escape(self._told())}{where}</p>{self.table()._repr_html_()}"
+        return f"<p>{html.escape(self._counts())}{where}</p>{self.table()._repr_html_()}"
 
-    def _told(self) -> str:
+    def _counts(self) -> str:
         """The name and how much there is."""
         state = "" if self.complete else ", incomplete"
         name = words.escaped(self.name)

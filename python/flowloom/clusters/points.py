@@ -103,9 +103,9 @@ def run(
     done = {run.point for run in there.runs if run.state == "done"} & set(wanted)
     plan = core.resolved()
     tasks = [Task(plan, str(folder), name, _core.version, core.memory) for name in wanted if name not in done]
-    told = Told(progress, len(wanted), len(done))
+    reporter = Reporter(progress, len(wanted), len(done))
     try:
-        aside = collect(executor, tasks, out, told)
+        aside = collect(executor, tasks, out, reporter)
     finally:
         # Points that were returned count, however the run ends.
         results = core.run(1, 1, str(out), None, False, [])
@@ -122,7 +122,7 @@ def run(
 
 
 @dataclass
-class Told:
+class Reporter:
     """Reports the progress of a run."""
 
     progress: Progress | None
@@ -132,9 +132,9 @@ class Told:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.kept = self.done
-        self.tell(None)
+        self.report(None)
 
-    def tell(self, point: str | None) -> None:
+    def report(self, point: str | None) -> None:
         """Reports what is done so far."""
         if self.progress is None:
             return
@@ -145,7 +145,7 @@ class Told:
         self.progress(known | nothing | {"elapsed_s": elapsed, "remaining_s": left})
 
 
-def collect(executor: Executor, tasks: Sequence[Task], out: Path, told: Told) -> dict[str, str]:
+def collect(executor: Executor, tasks: Sequence[Task], out: Path, reporter: Reporter) -> dict[str, str]:
     """Runs tasks and places their files. Returns the points that were set aside, with the
     reasons.
     """
@@ -159,8 +159,8 @@ def collect(executor: Executor, tasks: Sequence[Task], out: Path, told: Told) ->
                 task = open_ones.pop(future)
                 why, retry = place(future, out / task.point)
                 if why is None:
-                    told.done += 1
-                    told.tell(task.point)
+                    reporter.done += 1
+                    reporter.report(task.point)
                 elif retry and tries[task.point] < TRIES:
                     tries[task.point] += 1
                     again[executor.submit(work, task)] = task

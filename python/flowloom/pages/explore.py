@@ -292,7 +292,7 @@ def series(rows: Sequence[dict[str, object]]) -> Spec:
         "params": [
             selector("quantity", "quantity", quantities, quantities[0]),
             selector("system", "system", systems, systems[0]),
-            {"name": "alone", "select": {"type": "point", "fields": ["of"]}, "bind": "legend"},
+            {"name": "chosen", "select": {"type": "point", "fields": ["of"]}, "bind": "legend"},
             {"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"},
         ],
         "transform": [{"filter": "datum.metric == quantity && datum.system == system"}],
@@ -301,7 +301,7 @@ def series(rows: Sequence[dict[str, object]]) -> Spec:
             "x": time,
             "y": value,
             "color": of,
-            "opacity": {"condition": {"param": "alone", "value": 1.0}, "value": 0.12},
+            "opacity": {"condition": {"param": "chosen", "value": 1.0}, "value": 0.12},
             "tooltip": [of, time, value | {"title": "value"}],
         },
         "width": "container",

@@ -89,7 +89,7 @@ class Findings:
 
     def to_json(self) -> str:
         """Returns the findings as JSON, for programs."""
-        told = {
+        content = {
             "paper": self.paper.name,
             "profile": self.profile,
             "seeds": {figure: list(seeds) for figure, seeds in self.seeds.items()},
@@ -100,18 +100,18 @@ class Findings:
                 {"id": n.id, "asks": n.asks, "parts": [found_json(f) for f in self.found[n.id]]} for n in self.paper.numbers
             ],
         }
-        return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, paper: Paper, text: str) -> Findings:
         """Reads what `to_json` wrote. Verdicts are computed anew; a number that is missing, or was
         defined differently, counts as not run.
         """
-        told = json.loads(text)
-        there = {(one["id"], one["asks"]): one["parts"] for one in told["claims"] + told["numbers"]}
+        content = json.loads(text)
+        there = {(one["id"], one["asks"]): one["parts"] for one in content["claims"] + content["numbers"]}
         nothing = [{"where": "", "reason": NOT_RUN}]
         found = {number.id: [found_of(part) for part in there.get((number.id, number.asks), nothing)] for number in paper.every()}
-        return cls(paper, told["profile"], told["seeds"], told["figures"], found, told["scenarios"])
+        return cls(paper, content["profile"], content["seeds"], content["figures"], found, content["scenarios"])
 
     @property
     def digest(self) -> str:
@@ -133,21 +133,21 @@ def number(value: float) -> float | None:
 
 def found_json(found: Found) -> dict[str, Any]:
     """Returns a number at one set of swept values for JSON."""
-    told: dict[str, Any] = {"where": found.where, "reason": found.reason}
+    content: dict[str, Any] = {"where": found.where, "reason": found.reason}
     e = found.estimate
     if e is None:
-        return told
+        return content
     thin = {"thin": found.reason} if found.reason else {}
-    return told | {"mean": e.mean, "ci95": [number(e.low), number(e.high)], "seeds": e.seeds} | thin
+    return content | {"mean": e.mean, "ci95": [number(e.low), number(e.high)], "seeds": e.seeds} | thin
 
 
-def found_of(told: Mapping[str, Any]) -> Found:
+def found_of(content: Mapping[str, Any]) -> Found:
     """Reads what `found_json` returned."""
-    if "mean" not in told:
-        return Found(told["where"], None, told["reason"])
-    low, high = told["ci95"]
+    if "mean" not in content:
+        return Found(content["where"], None, content["reason"])
+    low, high = content["ci95"]
     low, high = -math.inf if low is None else low, math.inf if high is None else high
-    return Found(told["where"], Estimate(told["mean"], low, high, told["seeds"]), told.get("thin", ""))
+    return Found(content["where"], Estimate(content["mean"], low, high, content["seeds"]), content.get("thin", ""))
 
 
 def claim_json(j: Judged) -> dict[str, Any]:
@@ -181,9 +181,9 @@ def counts(judged: Sequence[Judged]) -> str:
     own = [one for one in claims.sentences(judged) if one.counts]
     numbers = [j.verdict for one in own for j in one.counted]
     others = count([j.verdict for j in judged if j.claim.source not in claims.PAPER_SOURCES and not j.claim.trivial])
-    told = f"{words.counted(len(own), 'sentence')} of the paper: {count([one.verdict for one in own])}" if own else ""
-    told += f" ({words.counted(len(numbers), 'number')}: {count(numbers)})" if own else ""
-    return "; ".join(filter(None, [told, f"calibrated or ours: {others}" if others else ""]))
+    text = f"{words.counted(len(own), 'sentence')} of the paper: {count([one.verdict for one in own])}" if own else ""
+    text += f" ({words.counted(len(numbers), 'number')}: {count(numbers)})" if own else ""
+    return "; ".join(filter(None, [text, f"calibrated or ours: {others}" if others else ""]))
 
 
 def found_text(j: Judged) -> str:
@@ -292,15 +292,15 @@ def overview(pages: Sequence[Findings]) -> str:
     """
     rows = []
     for one in pages:
-        paper, told = one.paper, one.paper.overview
-        if told is None:
+        paper, row = one.paper, one.paper.overview
+        if row is None:
             continue
         titles = {figure.id: figure.title for figure in one.shown}
         there = paper.first in titles
         figure = (
             f'<img src="{paper.name}/{paper.first}.png" alt="{html.escape(titles[paper.first])}" width="320">' if there else "-"
         )
-        cells = [one.filled(text) for text in told.texts]
+        cells = [one.filled(text) for text in row.texts]
         stale = " (stale)" if paper.stale else ""
         rows.append([f"[{paper.title.partition(':')[0]}]({paper.name}/README.md){stale}", *cells, figure])
     heads = ["paper", "promise", "does it hold?", "where", "price", "figure"]
@@ -322,8 +322,8 @@ SETTINGS = "settings/README.md"
 
 def settings(answer: Path) -> list[str]:
     """Returns the answer of a search: its sentence and its figure, then its tables, folded."""
-    _, told, shown, *tables, searched = answer.read_text(encoding="utf-8").strip().split("\n\n")
-    return [told, "", shown.replace("](", "](settings/"), "", *folded("Each claim, and each setting", *tables, searched)]
+    _, summary, shown, *tables, searched = answer.read_text(encoding="utf-8").strip().split("\n\n")
+    return [summary, "", shown.replace("](", "](settings/"), "", *folded("Each claim, and each setting", *tables, searched)]
 
 
 def written_by(findings: Findings) -> list[str]:

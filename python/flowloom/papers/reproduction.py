@@ -189,15 +189,15 @@ def hashes(
     page may be out of date.
     """
     runs = Runs(paper, SMOKE, out / f"{paper.name}-{SMOKE}", jobs, True)
-    told = {}
+    known = {}
     for scenario in paper.scenarios:
         plan = tomllib.loads((paper.folder / f"{scenario}.toml").read_text(encoding="utf-8"))
         plan.pop("profile", None)
         done = runs.run(scenario, meter(f"{scenario} ({SMOKE})") if meter else None)
         lines = [f"{row['point']} {row['digest']}" for row in done.points().to_pylist()]
         whole = json.dumps(plan, sort_keys=True, default=str), "\n".join(lines)
-        told[scenario] = {key: _core.content_hash(text.encode())[:8] for key, text in zip(("plan", "smoke"), whole, strict=True)}
-    return told
+        known[scenario] = {key: _core.content_hash(text.encode())[:8] for key, text in zip(("plan", "smoke"), whole, strict=True)}
+    return known
 
 
 def found(paper: Paper, profile: str, results: Mapping[str, Results]) -> Findings:

@@ -122,9 +122,9 @@ class Paper:
         """Imports the paper's `figures.py`, which may import files of the same folder (`from
         .routes import fig10`).
         """
-        beside = [str(self.folder)]
+        folders = [str(self.folder)]
         spec = importlib.util.spec_from_file_location(
-            f"flowloom_papers_{self.name}", self.folder / "figures.py", submodule_search_locations=beside
+            f"flowloom_papers_{self.name}", self.folder / "figures.py", submodule_search_locations=folders
         )
         assert spec is not None and spec.loader is not None, f"{self.folder} has no figures.py"
         module = importlib.util.module_from_spec(spec)

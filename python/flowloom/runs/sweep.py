@@ -155,7 +155,7 @@ class Sweep:
         return chosen
 
     def where(self, chosen: str | None) -> Self:
-        """Returns these results for some of the flows only: all their tables, figures and statistics use these flows alone.
+        """Returns these results for some of the flows only: all their tables, figures and statistics use only these flows.
 
         Parameters
         ----------

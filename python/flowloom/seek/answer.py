@@ -273,7 +273,7 @@ class Answer:
         """Returns the visits as JSON: coordinates, values, and for each claim its number, whether
         it holds, and its margin.
         """
-        told = [
+        visits = [
             {
                 "coordinates": list(visit.place.coordinates),
                 "values": list(visit.place.values),
@@ -282,7 +282,7 @@ class Answer:
             }
             for visit in self.visits
         ]
-        return json.dumps({"study": self.study.name, "note": self.note, "visits": told}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({"study": self.study.name, "note": self.note, "visits": visits}, indent=1, ensure_ascii=False) + "\n"
 
 
 def numbers_json(number: float) -> float | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.base.meter import Meter
-from flowloom.clusters.points import MANIFEST, Task, Told, place, work
+from flowloom.clusters.points import MANIFEST, Reporter, Task, place, work
 
 Key = tuple[str, str]
 """A point in any folder: the hash of all that its result depends on, and its name."""
@@ -52,11 +52,11 @@ class Runs:
     def remember(self, folder: Path) -> None:
         """Records a point that is done."""
         try:
-            told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return  # the run that needs this point reports the damage
-        if told.get("state") == "done" and told.get("program") == _core.version:
-            self.known[told.get("config_hash", ""), folder.name] = folder
+        if manifest.get("state") == "done" and manifest.get("program") == _core.version:
+            self.known[manifest.get("config_hash", ""), folder.name] = folder
 
     def run(self, label: str, wanted: Iterable[Wanted]) -> list[Results]:
         """Runs the missing points. Returns the results in the order of `wanted`."""
@@ -81,13 +81,13 @@ class Runs:
                     tasks.setdefault(key, Task(plan, str(one.folder.absolute()), point, _core.version))
         meter = self.meter(label) if self.meter and tasks else None
         try:
-            self.collect(tasks, missing, Told(meter, total, total - sum(map(len, missing.values()))))
+            self.collect(tasks, missing, Reporter(meter, total, total - sum(map(len, missing.values()))))
         finally:
             if meter is not None:
                 meter.close()
         return [Results(one.core.run(1, 1, str(one.out), None, False, [])) for one in every]
 
-    def collect(self, tasks: Mapping[Key, Task], missing: Mapping[Key, Sequence[Path]], told: Told) -> None:
+    def collect(self, tasks: Mapping[Key, Task], missing: Mapping[Key, Sequence[Path]], reporter: Reporter) -> None:
         """Runs tasks and places their files in every folder that needs them."""
         if not tasks:
             return
@@ -103,8 +103,8 @@ class Runs:
                 self.known[key] = first
                 for other in others:
                     link(first, other)
-                told.done += 1 + len(others)
-                told.tell(key[1])
+                reporter.done += 1 + len(others)
+                reporter.report(key[1])
         finally:
             for future in futures:
                 future.cancel()

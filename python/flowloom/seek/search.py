@@ -85,16 +85,16 @@ class Search:
         if asked is None:
             self.note = f"not refined by {wanted} more places, since Optuna is not installed: pip install 'flowloom[seek]'"
             return
-        tell: Sequence[float] = ()
+        losses: Sequence[float] = ()
         while True:
             try:
-                places = asked.send(tell) if tell else next(asked)
+                places = asked.send(losses) if losses else next(asked)
             except StopIteration:
                 return
             done = sum(v.stage == "refine" for v in self.visits)
             visits = self.visit(f"refine {done} of {wanted}", places, self.judged("refine"))
             self.visits += visits
-            tell = [self.loss(visit) for visit in visits]
+            losses = [self.loss(visit) for visit in visits]
 
     def loss(self, visit: Visit) -> float:
         """Returns the value that the optimiser minimises."""
@@ -150,7 +150,7 @@ def batches(optuna: Any, study: Study, wanted: int, known: Sequence[tuple[Place,
         for i, setting in enumerate(study.settings)
     }
 
-    def told(place: Place) -> dict[str, Any]:
+    def params_of(place: Place) -> dict[str, Any]:
         pairs = zip(study.settings, place.coordinates, strict=True)
         return {f"{i}": min(int(u * s.levels), s.levels - 1) if s.levels else u for i, (s, u) in enumerate(pairs)}
 
@@ -163,7 +163,7 @@ def batches(optuna: Any, study: Study, wanted: int, known: Sequence[tuple[Place,
         sampler = optuna.samplers.TPESampler(seed=study.number("draw"), n_startup_trials=1, multivariate=True, constant_liar=True)
         trials = optuna.create_study(sampler=sampler)
         for one, loss in known:
-            trials.add_trial(optuna.trial.create_trial(params=told(one), distributions=kinds, value=loss))
+            trials.add_trial(optuna.trial.create_trial(params=params_of(one), distributions=kinds, value=loss))
     while wanted > 0:
         asked = [trials.ask(kinds) for _ in range(min(BATCH, wanted))]
         losses = yield [place(trial.params) for trial in asked]

@@ -48,13 +48,13 @@ class Setting:
     usual: str | None = None
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, table: Mapping[str, Any]) -> Self:
         """Reads a setting from the table that the compiled part returns."""
-        made = cls(told["name"], told["keys"], told["source"], told["choices"], usual=told["usual"])
-        if told["range"] is None:
+        made = cls(table["name"], table["keys"], table["source"], table["choices"], usual=table["usual"])
+        if table["range"] is None:
             return made
-        low, high, unit, whole = told["range"]
-        return replace(made, low=low, high=high, unit=unit, whole=whole, log=told["log"] == "true")
+        low, high, unit, whole = table["range"]
+        return replace(made, low=low, high=high, unit=unit, whole=whole, log=table["log"] == "true")
 
     @property
     def levels(self) -> int:
@@ -270,21 +270,21 @@ def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) ->
 def read(file: Path) -> Study:
     """Reads a file with `[seek]`. Raises `ScenarioError` or `ValueError` for mistakes in it."""
     text = file.read_text(encoding="utf-8")
-    told = _core.seek(text, str(file))
-    if told is None:
+    table = _core.seek(text, str(file))
+    if table is None:
         raise ValueError(f"`{file}` has no table `[seek]`\nhint: the table names the open settings; see `flowloom explain seek`")
     paper = paper_of(file)
-    scenarios = {Path(name).stem: file.parent / name for name in told["scenarios"]} or {file.stem: file}
+    scenarios = {Path(name).stem: file.parent / name for name in table["scenarios"]} or {file.stem: file}
     for path in scenarios.values():
         if not path.is_file():
             raise ValueError(f"`{file}`: there is no scenario `{path}`\nhint: `scenarios` lists files of the same folder")
     figures = {f.id: f.scenario for f in paper.figures if f.scenario in scenarios} if paper else {}
-    judgements = [judgement(claim, paper, figures, scenarios, file) for claim in told["claims"]]
+    judgements = [judgement(claim, paper, figures, scenarios, file) for claim in table["claims"]]
     head = tomllib.loads(text)
     default = f"{file.resolve().parent.name}-seek" if file.stem == "seek" else f"{file.stem}-seek"
-    settings = [Setting.read(setting) for setting in told["settings"]]
-    name = str(head["name"]) if told["scenarios"] and "name" in head else default
-    return Study(file, name, settings, judgements, scenarios, told, paper, figures)
+    settings = [Setting.read(setting) for setting in table["settings"]]
+    name = str(head["name"]) if table["scenarios"] and "name" in head else default
+    return Study(file, name, settings, judgements, scenarios, table, paper, figures)
 
 
 def paper_of(file: Path) -> Paper | None:
@@ -294,14 +294,14 @@ def paper_of(file: Path) -> Paper | None:
 
 
 def judgement(
-    told: Mapping[str, Any], paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path], file: Path
+    given: Mapping[str, Any], paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path], file: Path
 ) -> Judgement:
     """Returns a claim of `[[seek.claim]]`: a claim of the paper, with other bounds if they are
     given, or a claim of the study.
     """
-    name, first = told["id"], next(iter(scenarios))
-    bounds = {key: told[key] for key in ("at_least", "at_most") if told[key] is not None}
-    if told["metric"] is None:
+    name, first = given["id"], next(iter(scenarios))
+    bounds = {key: given[key] for key in ("at_least", "at_most") if given[key] is not None}
+    if given["metric"] is None:
         known = {claim.id: claim for claim in paper.claims} if paper else {}
         if name not in known:
             near = _core.nearest(name, list(known))
@@ -309,17 +309,17 @@ def judgement(
             hint = "for a claim that is not in the `claims.toml` of the folder, give `metric`, `kind`, `system` and bounds"
             raise ValueError(f"`{file}`: there is no claim `{name}`{did}\nhint: {hint}")
         claim = known[name]
-        scenario = told["scenario"] or figures.get(claim.scenario or claim.figure, "")
+        scenario = given["scenario"] or figures.get(claim.scenario or claim.figure, "")
         if bounds:
             claim = replace(claim, within=(), more_than=None, at_least=None, at_most=None)
     else:
-        table = {key: told[key] for key in ("id", "kind", "metric", "system", "versus", "printed") if told[key] is not None}
-        scenario = told["scenario"] or first
+        table = {key: given[key] for key in ("id", "kind", "metric", "system", "versus", "printed") if given[key] is not None}
+        scenario = given["scenario"] or first
         claim = Claim.read({"kind": "value", "figure": scenario, "quote": "", **table, **bounds})
-    if told["scenario"]:
+    if given["scenario"]:
         claim = replace(claim, figure=scenario, scenario=scenario)
     if scenario not in scenarios:
         wanted = f"scenario `{scenario}`" if scenario else f"scenario of figure `{claim.figure}`"
         hint = f"list it in `scenarios`; there {'is' if len(scenarios) == 1 else 'are'} {', '.join(scenarios)}"
         raise ValueError(f"`{file}`: claim `{name}` is judged on the {wanted}, which the search does not run\nhint: {hint}")
-    return Judgement(replace(claim, min_seeds=1, **bounds), scenario, told["fit"] == "true")
+    return Judgement(replace(claim, min_seeds=1, **bounds), scenario, given["fit"] == "true")

@@ -292,7 +292,7 @@ def spread(count: int, most: int) -> list[int]:
     return list(range(count)) if count <= most else [(2 * i + 1) * count // (2 * most) for i in range(most)]
 
 
-def told(found: Mapping[str, Any], groups: Mapping[int, int] | None = None) -> Why:
+def why_of(found: Mapping[str, Any], groups: Mapping[int, int] | None = None) -> Why:
     """Converts what the compiled part returns."""
 
     def part(one: Mapping[str, Any]) -> Part:

@@ -172,7 +172,7 @@ function draw() {
   state.panes.forEach((shown, i) => {
     paint(shown.show, shown.canvas, state.now, drawn[i], unit, by, set);
     overTime(shown, by, set, done);
-    tell(shown.show, shown.pane, state.now);
+    showState(shown.show, shown.pane, state.now);
   });
 }
 
@@ -225,7 +225,7 @@ const kilobytes = bytes => `${(bytes / 1e3).toFixed(bytes < 1e4 ? 1 : 0)} kB`;
 // Returns the colour of a flow for a table, if colours denote flows.
 const swatches = (set, flow) => $('colours').value === 'flow' ? [swatch(set, set.of(flow))] : [];
 
-function tell(show, pane, t) {
+function showState(show, pane, t) {
   // The arrivals of flows that only pass recorded ports are unknown.
   const begun = show.flows.filter(flow => !flow.passing && flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
   const live = (open.length ? open : begun).slice(-8), {flow: set} = state.sets;
