@@ -1,7 +1,7 @@
 """flowloom: a packet-level simulator of data-center transports.
 
-A scenario names a network, workloads and the systems to compare. A run simulates every combination of system, swept values and
-seed on the same flows.
+A scenario names a network, workloads and the systems to compare. A run simulates every combination
+of system, swept values and seed on the same flows.
 
 >>> import flowloom
 >>> results = flowloom.run({
@@ -70,8 +70,8 @@ __all__ = [
     "run",
 ]
 
-# Arrow and NumPy take a quarter of a second to import: each name is imported when it is first used. Nothing else is imported here:
-# a Ctrl-C before the first line of a command would print a traceback.
+# Arrow and NumPy take a quarter of a second to import: each name is imported when it is first used.
+# Nothing else is imported here: a Ctrl-C before the first line of a command would print a traceback.
 _HOMES = {
     "Progress": "flowloom.api.scenario",
     "Results": "flowloom.api.results",
@@ -121,21 +121,27 @@ def run(
     Parameters
     ----------
     scenario : Scenario, dict, str or Path
-        The scenario: a `Scenario`, a nested dict with the keys of a scenario file, or the path of a scenario file.
+        The scenario: a `Scenario`, a nested dict with the keys of a scenario file, or the path of a
+        scenario file.
     set : mapping, optional
         Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
     seeds : sequence of int or "auto", optional
-        Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+        Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's
+        `precision` needs.
     profile : str, optional
-        The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+        The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are
+        applied in order.
     memory : str, optional
-        The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+        The memory that all points may take together, such as `"8GB"`. By default, the memory that
+        is free on this machine.
     jobs : int, optional
         The number of points to run at the same time. By default, one per core.
     threads : int, optional
-        The number of threads of each point. By default, the cores that no other point needs, if the network is large enough.
+        The number of threads of each point. By default, the cores that no other point needs, if the
+        network is large enough.
     out : str or Path, optional
-        The folder for the results. Points that are finished there are not run again. By default, results stay in memory.
+        The folder for the results. Points that are finished there are not run again. By default,
+        results stay in memory.
     progress : callable, optional
         A function that is called during the run with a dict; see `Scenario.run`.
     overwrite : bool, default False
@@ -215,8 +221,8 @@ def compare(*folders: str | Path, where: str | None = None) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        One row per pair of systems (`system_a`, `system_b`) and swept values: means of ratios between the two systems, with their
-        95 % confidence intervals over seeds.
+        One row per pair of systems (`system_a`, `system_b`) and swept values: means of ratios
+        between the two systems, with their 95 % confidence intervals over seeds.
 
     Raises
     ------
@@ -262,29 +268,33 @@ def plot(
     kind : str, default "slowdown"
         The kind of figure; `flowloom list figures` prints all.
     out : str or Path, optional
-        The file to write. Its suffix is the format: `.png`, `.svg`, `.pdf`, or `.csv` for the numbers of the figure. Without a
-        suffix, a PNG and an SVG file are written. By default, no file is written.
+        The file to write. Its suffix is the format: `.png`, `.svg`, `.pdf`, or `.csv` for the
+        numbers of the figure. Without a suffix, a PNG and an SVG file are written. By default, no
+        file is written.
     at : mapping, optional
-        The points to draw, such as `{"load": 0.8}`; see `Results.select`. By default, all; kinds with one point per panel draw
-        the last swept values and the first seed.
+        The points to draw, such as `{"load": 0.8}`; see `Results.select`. By default, all; kinds
+        with one point per panel draw the last swept values and the first seed.
     systems : sequence of str, optional
         The labels of the systems to draw, in this order. By default, all.
     style : {"screen", "paper"}, optional
-        The look. `paper` has text of 8 points and thin lines, and is 3.33 inches wide unless `width` is given.
+        The look. `paper` has text of 8 points and thin lines, and is 3.33 inches wide unless
+        `width` is given.
     width, height : str or float, optional
-        The size of the whole figure: a number of inches, or a text with `in`, `cm`, `mm` or `pt`, such as `"8.5cm"`.
+        The size of the whole figure: a number of inches, or a text with `in`, `cm`, `mm` or `pt`,
+        such as `"8.5cm"`.
     font : str, optional
         The name of an installed TrueType font, such as `"Times"`, or `"usetex"` to set all text with LaTeX.
     metrics : sequence of str, optional
         The metrics to draw, a panel each, such as `["mean_fct_s"]`. Kind `metrics`.
     x : str, optional
-        The swept key on the horizontal axis, in full or by its last word; by default the key with the most values. Kinds
-        `metrics`, `mixed` and `sharing`.
+        The swept key on the horizontal axis, in full or by its last word; by default the key with
+        the most values. Kinds `metrics`, `mixed` and `sharing`.
     statistic : str or sequence of str, optional
-        The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds `slowdown` and `fct_size`.
+        The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds
+        `slowdown` and `fct_size`.
     most : int, optional
-        The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`), links (`utilisation`, `gantt`)
-        or flows (`rate`) to draw.
+        The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`), links
+        (`utilisation`, `gantt`) or flows (`rate`) to draw.
     flow : int, optional
         The id of the flow to draw; by default the flow with the most samples. Kind `cwnd`.
     ports : sequence of str, optional
@@ -296,7 +306,8 @@ def plot(
     bins : int, optional
         The maximum number of intervals on the time axis. Kind `throughput`.
     dead : collection of pairs of str, optional
-        The links to cross out, as pairs of node names; by default the links that were down during the run. Kind `topology`.
+        The links to cross out, as pairs of node names; by default the links that were down during
+        the run. Kind `topology`.
 
     Returns
     -------
@@ -306,7 +317,8 @@ def plot(
     Raises
     ------
     ValueError
-        If the results do not hold what the kind needs, if there is no such kind, or if the kind does not take an option.
+        If the results do not hold what the kind needs, if there is no such kind, or if the kind
+        does not take an option.
     KeyError
         If a key is not swept, if no point has a value, or if there is no such system.
     StorageError
@@ -316,7 +328,8 @@ def plot(
     --------
     Draw two metrics as wide as a column of a paper::
 
-        flowloom.plot("results/demo", "metrics", "metrics.pdf", metrics=["mean_fct_s", "p99_fct_s"], style="paper")
+        flowloom.plot("results/demo", "metrics", "metrics.pdf", metrics=["mean_fct_s", "p99_fct_s"],
+        style="paper")
     """
     from pathlib import Path
 

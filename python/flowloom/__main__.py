@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written or no memory was
     left, 70 a bug, 130 and 143 stopped by a signal.
     """
-    # Figures and tables are many objects that live until the end: collecting garbage among them takes a tenth of the time.
+    # Figures and tables are many objects that live until the end: garbage collection takes a tenth of the time.
     gc.set_threshold(200_000)
     # No command has matrices that are large enough for threads, and starting threads takes time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -82,9 +82,7 @@ def complain(error: Exception, code: int) -> int:
 
 
 def folders(options: Options) -> list[Path]:
-    """Returns the results folders of a command. Raises `ValueError` if a folder holds no
-    results.
-    """
+    """Returns the results folders of a command. Raises `ValueError` for a folder without results."""
     found = [Path(console.path(folder)) for folder in options.get("dirs") or []]
     if not found:
         raise ValueError("no results folder was given\nhint: `flowloom run FILE` writes one")
@@ -96,9 +94,7 @@ def folders(options: Options) -> list[Path]:
 
 
 def place(options: Options, results: Data) -> dict[str, list[str]] | None:
-    """Returns the values that `--at` gives, by key: `--at load=0.8`, `--at load=0.4,0.8`, or the
-    option once for each value.
-    """
+    """Returns the values that `--at` gives, by key: `--at load=0.8`, or several as `--at load=0.4,0.8`."""
     from flowloom.runs.choice import has_value
 
     found: dict[str, list[str]] = {}
@@ -113,9 +109,7 @@ def place(options: Options, results: Data) -> dict[str, list[str]] | None:
 
 
 def targets(options: Options, found: Sequence[Path]) -> list[Path]:
-    """Returns the target of the figures of each results folder. Two results folders never have the
-    same target.
-    """
+    """Returns where the figures of each results folder go, never twice to the same place."""
     if not options.get("out"):
         return [folder / "figures" for folder in found]
     out = Path(console.path(options["out"]))
@@ -133,9 +127,7 @@ SUFFIXES = ("png", "svg", "pdf", "csv")
 
 
 def file_of(options: Options, kinds: Sequence[str]) -> bool:
-    """Whether `--out` names a file for the single figure. Raises `ValueError` if `--format`
-    contradicts the suffix of the file.
-    """
+    """Whether `--out` names the file of a single figure. Raises `ValueError` if `--format` differs."""
     suffix = Path(options.get("out") or "").suffix.lower().lstrip(".")
     if suffix not in SUFFIXES or len(kinds) != 1:
         return False
@@ -149,9 +141,7 @@ def file_of(options: Options, kinds: Sequence[str]) -> bool:
 
 
 def chosen_systems(options: Options, results: Data) -> list[str] | None:
-    """Returns the systems that `--systems` gives: `--systems A,B`, or the option once for each
-    label.
-    """
+    """Returns the systems that `--systems` gives: `--systems A,B`, or the option once for each label."""
     found: list[str] = []
     for item in options.get("systems") or []:
         # A label may contain commas.
@@ -376,9 +366,7 @@ def why(options: Options) -> int:
 
 
 def explained(options: Options, results: Results) -> Why | ClassWhy:
-    """Explains flows, the last flows of groups, or a class of flows by system, as the options ask
-    for.
-    """
+    """Explains flows, the last flows of groups, or a class of flows by system."""
     read, trace, point = options.get("files") or ".", bool(options.get("trace")), options.get("point")
     at, tail = place(options, results), options.get("tail")
     if at or results.filter or tail is not None:

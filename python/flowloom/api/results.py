@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Results(Data):
     """The results of a run: returned by `flowloom.run`, `flowloom.open` and `Scenario.run`.
 
-    Every table is a `pyarrow.Table`. The name of a column ends with its unit, and its metadata holds a description.
+    Every table is a `pyarrow.Table`. The name of a column ends with its unit, and its metadata
+    holds a description.
 
     Examples
     --------
@@ -42,20 +43,23 @@ class Results(Data):
     # Matplotlib is optional and slow to import: it is imported where a figure is asked for.
 
     def table(self, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> tables.Table:
-        """Returns the summary as a table of text: the mean over seeds of each metric, and half its 95 % confidence interval.
+        """Returns the summary as a table of text: the mean over seeds of each metric, and half its
+        95 % confidence interval.
 
         Parameters
         ----------
         metrics : sequence of str, optional
-            The metrics, a column each, such as `["mean_fct_s", "drops"]`; by default those that matter for the results.
+            The metrics, a column each, such as `["mean_fct_s", "drops"]`; by default those that
+            matter for the results.
         at : mapping, optional
             The points, as for `select`; by default all.
 
         Returns
         -------
         Table
-            One row per system and swept values, and per workload if there are several. `str` aligns it for a terminal;
-            `markdown()`, `latex()`, `csv()` and `html()` return it in other formats.
+            One row per system and swept values, and per workload if there are several. `str` aligns
+            it for a terminal; `markdown()`, `latex()`, `csv()` and `html()` return it in other
+            formats.
 
         Raises
         ------
@@ -94,26 +98,30 @@ class Results(Data):
         kind : str, default "slowdown"
             The kind of figure; `flowloom list figures` prints all.
         at : mapping, optional
-            The points to draw, such as `{"load": 0.8}`; see `Results.select`. By default, all; kinds with one point per panel draw
-            the last swept values and the first seed.
+            The points to draw, such as `{"load": 0.8}`; see `Results.select`. By default, all;
+            kinds with one point per panel draw the last swept values and the first seed.
         systems : sequence of str, optional
             The labels of the systems to draw, in this order. By default, all.
         style : {"screen", "paper"}, optional
-            The look. `paper` has text of 8 points and thin lines, and is 3.33 inches wide unless `width` is given.
+            The look. `paper` has text of 8 points and thin lines, and is 3.33 inches wide unless
+            `width` is given.
         width, height : str or float, optional
-            The size of the whole figure: a number of inches, or a text with `in`, `cm`, `mm` or `pt`, such as `"8.5cm"`.
+            The size of the whole figure: a number of inches, or a text with `in`, `cm`, `mm` or
+            `pt`, such as `"8.5cm"`.
         font : str, optional
-            The name of an installed TrueType font, such as `"Times"`, or `"usetex"` to set all text with LaTeX.
+            The name of an installed TrueType font, such as `"Times"`, or `"usetex"` to set all text
+            with LaTeX.
         metrics : sequence of str, optional
             The metrics to draw, a panel each, such as `["mean_fct_s"]`. Kind `metrics`.
         x : str, optional
-            The swept key on the horizontal axis, in full or by its last word; by default the key with the most values. Kinds
-            `metrics`, `mixed` and `sharing`.
+            The swept key on the horizontal axis, in full or by its last word; by default the key
+            with the most values. Kinds `metrics`, `mixed` and `sharing`.
         statistic : str or sequence of str, optional
-            The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds `slowdown` and `fct_size`.
+            The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds
+            `slowdown` and `fct_size`.
         most : int, optional
-            The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`), links (`utilisation`, `gantt`)
-            or flows (`rate`) to draw.
+            The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`),
+            links (`utilisation`, `gantt`) or flows (`rate`) to draw.
         flow : int, optional
             The id of the flow to draw; by default the flow with the most samples. Kind `cwnd`.
         ports : sequence of str, optional
@@ -125,7 +133,8 @@ class Results(Data):
         bins : int, optional
             The maximum number of intervals on the time axis. Kind `throughput`.
         dead : collection of pairs of str, optional
-            The links to cross out, as pairs of node names; by default the links that were down during the run. Kind `topology`.
+            The links to cross out, as pairs of node names; by default the links that were down
+            during the run. Kind `topology`.
 
         Returns
         -------
@@ -135,7 +144,8 @@ class Results(Data):
         Raises
         ------
         ValueError
-            If the results do not hold what the kind needs, if there is no such kind, or if the kind does not take an option.
+            If the results do not hold what the kind needs, if there is no such kind, or if the kind
+            does not take an option.
         KeyError
             If a key is not swept, if no point has a value, or if there is no such system.
 
@@ -239,14 +249,17 @@ class Results(Data):
     def why_class(
         self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."
     ) -> ClassWhy:
-        """Explains where the time of a class of flows went on average, in one point of each system, by running these points again.
+        """Explains where the time of a class of flows went on average, in one point of each system,
+        by running these points again.
 
-        The class holds the finished flows of these results (see `where`) whose slowdown is at or above the quantile `tail`.
+        The class holds the finished flows of these results (see `where`) whose slowdown is at or
+        above the quantile `tail`.
 
         Parameters
         ----------
         at : mapping, optional
-            The points, as for `select`. Of each system, the last swept values and the first seed among them are explained.
+            The points, as for `select`. Of each system, the last swept values and the first seed
+            among them are explained.
         tail : float, default 0.0
             The quantile, from 0 (all flows) to below 1, such as 0.99 for the slowest hundredth.
         limit : int, default 200
@@ -300,7 +313,8 @@ class Results(Data):
     def around(self, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
         """Returns the packets around flows, by running their point again.
 
-        These are the packets that passed the ports of the flows' paths while the flows were open, with their way to these ports.
+        These are the packets that passed the ports of the flows' paths while the flows were open,
+        with their way to these ports.
 
         Parameters
         ----------
@@ -349,12 +363,12 @@ class Results(Data):
         return f"<Results {self._counts()}>"
 
     def _repr_html_(self) -> str:
-        """The summary in a notebook."""
+        """Returns the summary for a notebook."""
         where = f", in <code>{html.escape(words.escaped(str(self.path)))}</code>" if self.path else ""
         return f"<p>{html.escape(self._counts())}{where}</p>{self.table()._repr_html_()}"
 
     def _counts(self) -> str:
-        """The name and how much there is."""
+        """Returns the name of the results, with the numbers of systems and points."""
         state = "" if self.complete else ", incomplete"
         name = words.escaped(self.name)
         return f"{name}: {words.counted(len(self.systems), 'system')}, {words.counted(len(self.runs), 'point')}{state}"

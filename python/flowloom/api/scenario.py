@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Seeds = Sequence[int] | Literal["auto"] | None
-"""Seeds that override those of a scenario; `"auto"`: as many as its `precision` needs; `None`: the scenario's own."""
+"""Seeds that override those of a scenario; `"auto"`: as many as its `precision` needs; `None`: the
+scenario's own.
+"""
 
 Progress = Callable[[dict[str, Any]], object]
 """A function that is called during a run with what is done so far; see `Scenario.run`."""
 
 
 class ScenarioWarning(UserWarning):
-    """A warning of a scenario: it can run, but its results may mislead, such as when a load exceeds the capacity of a link."""
+    """A warning of a scenario: it can run, but its results may mislead, such as when a load exceeds
+    the capacity of a link.
+    """
 
 
 class Scenario:
@@ -69,11 +73,14 @@ class Scenario:
         set : mapping, optional
             Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
         seeds : sequence of int or "auto", optional
-            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the
+            scenario's `precision` needs.
         profile : str, optional
-            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are
+            applied in order.
         memory : str, optional
-            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+            The memory that all points may take together, such as `"8GB"`. By default, the memory
+            that is free on this machine.
 
         Returns
         -------
@@ -114,11 +121,14 @@ class Scenario:
         set : mapping, optional
             Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
         seeds : sequence of int or "auto", optional
-            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the
+            scenario's `precision` needs.
         profile : str, optional
-            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are
+            applied in order.
         memory : str, optional
-            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+            The memory that all points may take together, such as `"8GB"`. By default, the memory
+            that is free on this machine.
 
         Returns
         -------
@@ -148,17 +158,21 @@ class Scenario:
         Parameters
         ----------
         scenario : mapping
-            The scenario. Values are texts, numbers, truth values, lists and dicts; numbers of NumPy are accepted.
+            The scenario. Values are texts, numbers, truth values, lists and dicts; numbers of NumPy
+            are accepted.
         name : str, default "scenario"
             The name of the scenario in error messages.
         set : mapping, optional
             Values that override keys of the scenario, such as `{"workload.web.load": 0.5}`.
         seeds : sequence of int or "auto", optional
-            Seeds that override those of the scenario. `"auto"` takes as many seeds as the scenario's `precision` needs.
+            Seeds that override those of the scenario. `"auto"` takes as many seeds as the
+            scenario's `precision` needs.
         profile : str, optional
-            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are applied in order.
+            The profile of the scenario to apply. Several profiles, such as `"literal,smoke"`, are
+            applied in order.
         memory : str, optional
-            The memory that all points may take together, such as `"8GB"`. By default, the memory that is free on this machine.
+            The memory that all points may take together, such as `"8GB"`. By default, the memory
+            that is free on this machine.
 
         Returns
         -------
@@ -174,7 +188,9 @@ class Scenario:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The points to run, one dict per point: `point` (its name), `system`, `seed`, and the value of each swept key."""
+        """The points to run, one dict per point: `point` (its name), `system`, `seed`, and the
+        value of each swept key.
+        """
         return self._core.points
 
     @property
@@ -210,19 +226,22 @@ class Scenario:
         jobs : int, optional
             The number of points to run at the same time. By default, one per core.
         threads : int, optional
-            The number of threads of each point. By default, the cores that no other point needs, if the network is large enough.
+            The number of threads of each point. By default, the cores that no other point needs, if
+            the network is large enough.
         out : str or Path, optional
-            The folder for the results. Points that are finished there are not run again. By default, results stay in memory.
+            The folder for the results. Points that are finished there are not run again. By
+            default, results stay in memory.
         progress : callable, optional
-            A function that is called during the run with a dict: `points_done`, `points_total`, `point`, `flows_done`,
-            `flows_total`, `events` and `elapsed_s` (in s).
+            A function that is called during the run with a dict: `points_done`, `points_total`,
+            `point`, `flows_done`, `flows_total`, `events` and `elapsed_s` (in s).
         overwrite : bool, default False
             Whether to replace results of another scenario, setting or version in `out`.
         points : sequence of str, optional
             The names of the points to run. By default, all.
         on : concurrent.futures.Executor, optional
-            An executor whose workers run the points, such as the executor of a Dask client. `out` is needed. The workers need the
-            same version of flowloom, and the files that the scenario names.
+            An executor whose workers run the points, such as the executor of a Dask client. `out`
+            is needed. The workers need the same version of flowloom, and the files that the
+            scenario names.
 
         Returns
         -------
@@ -271,7 +290,9 @@ def _settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tu
 
 
 def _plain(value: object, key: str) -> Any:
-    """Returns the value of a dotted key with numbers of NumPy as numbers of Python. Raises `ScenarioError` for other values."""
+    """Returns the value of a dotted key with numbers of NumPy as numbers of Python. Raises
+    `ScenarioError` for other values.
+    """
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():
         value = item()

@@ -9,13 +9,16 @@ import warnings
 from pathlib import Path
 
 SKIPPED = (f"{Path(__file__).parents[1]}{os.sep}", contextlib.__file__)
-"""The files whose frames are skipped: those of the package, and `contextlib`, whose context managers lie between them."""
+"""The files whose frames are skipped: those of the package, and `contextlib`, whose context
+managers lie between them.
+"""
 
 
 class UnknownNameError(KeyError):
     """Raised for a system, swept key, value, column or group that the results do not have.
 
-    Its text is the message itself. The text of a plain `KeyError` is the `repr` of the message, which shows line breaks as `\\n`.
+    Its text is the message itself. The text of a plain `KeyError` is the `repr` of the message,
+    which shows line breaks as `\\n`.
     """
 
     def __str__(self) -> str:

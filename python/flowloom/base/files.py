@@ -18,9 +18,7 @@ def carried(folder: str) -> Path:
 
 
 def cache() -> Path:
-    """Returns the folder for files that can be made again: `flowloom` in `XDG_CACHE_HOME`, or in
-    `~/.cache`.
-    """
+    """Returns the folder for files that can be made again: `flowloom` in `XDG_CACHE_HOME`, or in `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "flowloom"
 
 
@@ -42,9 +40,7 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
 
 def put(path: Path, content: bytes | str) -> None:
-    """Writes a file completely or not at all, and creates its folder if it is missing. Follows
-    links.
-    """
+    """Writes a file completely or not at all, and creates its folder if it is missing. Follows links."""
     data = content.encode() if isinstance(content, str) else content
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)

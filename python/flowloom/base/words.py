@@ -92,7 +92,8 @@ _UNUSUAL = re.compile(r"[^ -~\n\t]")
 def escaped(text: str) -> str:
     """Writes every hidden character of a text as its number. Line feeds and tabs stay.
 
-    Labels, names and paths may have hidden characters. Unescaped, they make a terminal or a page show a different text.
+    Labels, names and paths may have hidden characters. Unescaped, they make a terminal or a page
+    show a different text.
 
     >>> escaped("TCP\\u202e 1")
     'TCP\\\\u{202e} 1'

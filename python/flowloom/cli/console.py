@@ -1,6 +1,4 @@
-"""Output of the command line: it continues when nobody reads, and reports lost output at the
-end.
-"""
+"""Output of the command line: it continues when nobody reads, and reports lost output at the end."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ _lost: list[OSError] = []
 
 @contextmanager
 def ready() -> Iterator[None]:
-    """Prepares the standard streams for printing, and makes SIGTERM end a command as Ctrl-C
-    does.
-    """
+    """Prepares the standard streams for printing, and makes SIGTERM end a command as Ctrl-C does."""
     reopen()
     _lost.clear()
     for stream in (sys.stdout, sys.stderr):
@@ -150,9 +146,7 @@ def complain(text: object) -> None:
 
 
 def arguments(argv: list[str]) -> list[str]:
-    """Returns the arguments as text, whatever the locale. Raises `ValueError` for bytes that are
-    not UTF-8.
-    """
+    """Returns the arguments as text, whatever the locale. Raises `ValueError` for bytes that are not UTF-8."""
     found = []
     for argument in argv:
         try:

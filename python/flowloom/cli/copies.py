@@ -104,9 +104,7 @@ def write(known: Sequence[Copy], names: Sequence[str], out: Path, overwrite: boo
 
 
 def find(known: Sequence[Copy], name: str) -> Copy:
-    """Returns the example or exercise with this name or file name. Raises `ValueError` if there is
-    none.
-    """
+    """Returns the example or exercise with this name or file name. Raises `ValueError` if there is none."""
     for one in known:
         if name in (one.name, one.files[0]):
             return one

@@ -78,9 +78,7 @@ def own_names(inputs: Iterable[str]) -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """Returns the path of an input in the archive. Raises `ValueError` if it leads out of the
-    archive.
-    """
+    """Returns the path of an input in the archive. Raises `ValueError` if it leads out of the archive."""
     windows = PureWindowsPath(name)
     if windows.anchor or ".." in windows.parts or PurePosixPath(name).is_absolute():
         raise ValueError(
@@ -107,9 +105,7 @@ def source(name: str, wanted: str, scenario: Path | None) -> bytes:
 
 
 def unlinked(folder: Path, path: Path) -> bytes:
-    """Returns the content of a file in a folder. Raises `ValueError` if the path contains a
-    link.
-    """
+    """Returns the content of a file in a folder. Raises `ValueError` if the path contains a link."""
     inside = os.path.normpath(path.relative_to(folder))
     if path.resolve() != folder.resolve() / inside:
         raise ValueError(f"`{path}` is a link or is in a linked folder\nhint: replace the link by the file")

@@ -146,9 +146,7 @@ class Reporter:
 
 
 def collect(executor: Executor, tasks: Sequence[Task], out: Path, reporter: Reporter) -> dict[str, str]:
-    """Runs tasks and places their files. Returns the points that were set aside, with the
-    reasons.
-    """
+    """Runs tasks and places their files. Returns the points that were set aside, with the reasons."""
     tries = dict.fromkeys((task.point for task in tasks), 1)
     aside: dict[str, str] = {}
     open_ones = {executor.submit(work, task): task for task in tasks}
@@ -202,7 +200,5 @@ def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, b
 
 
 def is_death(error: BaseException) -> bool:
-    """Whether the error reports that workers died while running a point, as named by Dask and
-    Slurm.
-    """
+    """Whether the error reports that workers died while running a point, as named by Dask and Slurm."""
     return type(error).__name__ in ("KilledWorker", "FailedJobError", "UncompletedJobError", "CancelledError")

@@ -1,6 +1,4 @@
-"""The flows of a point in the order of their starts, with hosts named as another program names
-them.
-"""
+"""The flows of a point in the order of their starts, with hosts named as another program names them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ from flowloom.figures import fonts
 from flowloom.figures.fonts import changed
 
 INK = "#1b1b1f"
-"""The colour of text, axes and grid. Inline SVG replaces it by the colour of the page's text, which is light on dark pages."""
+"""The colour of text, axes and grid. Inline SVG replaces it by the colour of the page's text, which
+is light on dark pages.
+"""
 
 STYLES = ("screen", "paper")
 SIZE = {"screen": 9.0, "paper": 8.0}
@@ -131,9 +133,7 @@ class Look:
         return cls(style, wide, high, str(given.get("font") or ""))
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings of matplotlib for this look. Settings that the user has changed
-        stay.
-        """
+        """Returns the settings of matplotlib for this look. Settings that the user has changed stay."""
         size = float(mpl.rcParams["font.size"]) if changed("font.size") else SIZE[self.style]
         sizes: dict[str, Any] = {
             "font.size": size,
@@ -158,9 +158,7 @@ def current() -> Look:
 
 @contextmanager
 def look(asked: Look | None = None) -> Iterator[None]:
-    """Applies a look to the figures that are drawn inside; without one, the look that applies
-    already.
-    """
+    """Applies a look to the figures that are drawn inside; without one, the look that applies already."""
     if asked is None and _now:
         yield
         return

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def values(results: Data, runs: Sequence[Run], name: str) -> Array:
-    """Returns a column of the counted flows of some points, all seeds together, without missing
-    values.
-    """
+    """Returns a column of the counted flows of some points, all seeds together, without missing values."""
     parts = [numbers(results.counted([name], {"point": run.point}), name) for run in runs]
     joined = np.concatenate(parts) if parts else np.empty(0)
     return joined[~np.isnan(joined)]

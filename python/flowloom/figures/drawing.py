@@ -39,9 +39,7 @@ def signed(figure: Figure, results: Data, at: At = None) -> Figure:
 
 
 def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> None:
-    """Keeps the data of a panel as rows of its figure. The columns are named by the labels of
-    axes.
-    """
+    """Keeps the data of a panel as rows of its figure. The columns are named by the labels of axes."""
     figure = ax.figure
     if isinstance(figure, style.Drawing):
         named = [{words.column(key): value for key, value in part.items()} for part in (same, columns)]

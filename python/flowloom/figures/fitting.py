@@ -1,6 +1,4 @@
-"""Makes text fit: line breaks in notes, legends and labels, and fewer ticks, in figures with a
-given size.
-"""
+"""Makes text fit: line breaks in notes, legends and labels, and fewer ticks, in figures with a given size."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ def paragraph(text: str, room: float, size: float) -> str:
 
 
 def fit(fig: Figure) -> None:
-    """Wraps the labels of a figure and thins out its ticks, until nothing is cut and nothing
-    overlaps.
-    """
+    """Wraps the labels of a figure and thins out its ticks, until nothing is cut and nothing overlaps."""
     for _ in range(4):
         engine = fig.get_layout_engine()
         if engine is not None:

@@ -32,7 +32,9 @@ ALIKE = (
     ("Times", "Times New Roman", "Liberation Serif", "STIXGeneral"),
     ("Helvetica", "Arial", "Liberation Sans"),
 )
-"""Families with the same shapes. The first installed family replaces the others; `STIXGeneral` comes with matplotlib."""
+"""Families with the same shapes. The first installed family replaces the others; `STIXGeneral`
+comes with matplotlib.
+"""
 
 NEEDED = {"latex": "program", "dvipng": "program", "type1cm.sty": "package", "type1ec.sty": "package"}
 """The programs and packages that matplotlib needs for LaTeX; `dvipng` for PNG, and to measure text."""

@@ -105,9 +105,7 @@ class Activity:
 
 
 def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> Activity:
-    """Averages the samples of links into about `COLUMNS` intervals, without the quiet end of the
-    run.
-    """
+    """Averages the samples of links into about `COLUMNS` intervals, without the quiet end of the run."""
     grid = np.array([np.nan_to_num(values[link.port]) for link in found])
     sent = np.cumsum(grid.sum(axis=0))
     last = int(np.searchsorted(sent, (1 - QUIET) * sent[-1])) + 1 if sent[-1] > 0 else len(times)
@@ -175,8 +173,9 @@ MOST_LINES = 200
 """The number of cables from which on they are drawn thinner, and as an image."""
 
 MOST_CABLES = 2000
-"""The number of cables from which on a group of neighbouring nodes of a tier is drawn as one node, and all cables between two
-groups as one line."""
+"""The number of cables from which on a group of neighbouring nodes of a tier is drawn as one node,
+and all cables between two groups as one line.
+"""
 BUNDLED_NODES = 16
 """The number of groups of nodes on each tier of a map with groups."""
 

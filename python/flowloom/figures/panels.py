@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DWARFED = 8
-"""The ratio of the largest values of two curves above which the axis is logarithmic: otherwise the lower curve would stay
-below an eighth of the panel's height."""
+"""The ratio of the largest values of two curves above which the axis is logarithmic: otherwise the
+lower curve would stay below an eighth of the panel's height.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class Curve:
 
 
 def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
-    """Returns the metric's unit, and one curve per system and per value of the swept keys other
-    than `x`.
-    """
+    """Returns the metric's unit, and one curve per system and per value of the swept keys other than `x`."""
     chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
     common: dict[tuple[int, str], Mapping[str, Value]] = {}
@@ -131,9 +130,7 @@ def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> bo
 
 
 def axis_unit(unit: str, drawn: Sequence[Curve]) -> tuple[float, str]:
-    """Returns the size and the name of the unit for the axis of these curves, whose base unit is
-    `unit`.
-    """
+    """Returns the size and the name of the unit for the axis of these curves, whose base unit is `unit`."""
     return words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
 
 

@@ -1,6 +1,4 @@
-"""Kinds of figures by name: which kinds suit some results, which options a kind takes, and how it
-is drawn.
-"""
+"""Kinds of figures by name: which kinds suit some results, which options a kind takes, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -43,9 +41,7 @@ def known(name: str) -> None:
 
 
 def takers(options: Iterable[str]) -> list[str]:
-    """Returns the kinds of figures that take all of the options. Raises `ValueError` if there is
-    none.
-    """
+    """Returns the kinds of figures that take all of the options. Raises `ValueError` if there is none."""
     found = [name for name in KINDS if set(options) <= set(own_options(name))]
     if not found:
         raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
@@ -67,8 +63,8 @@ def refuse_options(name: str, options: Iterable[str]) -> None:
 def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     """Draws one kind of figure. Raises `NoDataError` if the results do not hold what the kind needs.
 
-    `options` are those of `flowloom.plot`; an option that is `None` counts as not given. Raises `ValueError` for an option that
-    the kind does not take.
+    `options` are those of `flowloom.plot`; an option that is `None` counts as not given. Raises
+    `ValueError` for an option that the kind does not take.
     """
     known(name)
     options = {key: value for key, value in options.items() if value is not None}

@@ -80,9 +80,7 @@ def hollow_label(ax: Axes, flows: str = "flows") -> None:
 
 
 def chosen_statistics(asked: str | Sequence[str] | None) -> list[str]:
-    """Returns the statistics asked for, by default all. Raises `ValueError` for an unknown
-    statistic.
-    """
+    """Returns the statistics asked for, by default all. Raises `ValueError` for an unknown statistic."""
     asked = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked or STATISTICS))
     for unknown in (name for name in asked if name not in STATISTICS):
         near = _core.nearest(unknown, list(STATISTICS))

@@ -67,7 +67,9 @@ METADATA: dict[str, dict[str, None]] = {
 """Metadata without dates and versions, so that the same data give the same file."""
 
 NO_ENGINE: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-"""Settings with which matplotlib adds no layout engine to a figure without one, which it would do when a file is saved."""
+"""Settings with which matplotlib adds no layout engine to a figure without one, which it would do
+when a file is saved.
+"""
 
 NARROWEST = 0.2
 """The smallest width of a panel in inches, per point of its text."""
@@ -130,9 +132,7 @@ def panels(fig: Figure, rows: int, columns: int) -> list[Axes]:
 
 
 def grid(count: int, columns: int, width: float = 4.2, height: float = 3.1, rigid: bool = False) -> tuple[Drawing, list[Axes]]:
-    """Returns a figure with `count` panels, and the panels row by row: at most `columns` in a
-    row.
-    """
+    """Returns a figure with `count` panels, and the panels row by row: at most `columns` in a row."""
     columns = across(min(columns, count))
     rows = -(-count // columns)
     fig = figure(columns, rows, width, height, rigid)
@@ -154,9 +154,7 @@ def leftmost(ax: Axes) -> bool:
 
 
 def align(fig: Figure) -> None:
-    """Aligns the labels of vertical axes when the figure is drawn: a layout with aligned axes takes
-    longer.
-    """
+    """Aligns the labels of vertical axes when the figure is drawn: a layout with aligned axes takes longer."""
     if isinstance(fig, Drawing):
         fig.aligned = True
     else:
@@ -164,9 +162,7 @@ def align(fig: Figure) -> None:
 
 
 def line(index: int) -> dict[str, Any]:
-    """Returns colour, marker and dashes of the curve with this number: all three differ between
-    neighbours.
-    """
+    """Returns colour, marker and dashes of the curve with this number: all three differ between neighbours."""
     return {
         "color": COLORS[index % len(COLORS)],
         "marker": MARKERS[index % len(MARKERS)],
@@ -175,9 +171,7 @@ def line(index: int) -> dict[str, Any]:
 
 
 def reference(index: int) -> dict[str, Any]:
-    """Returns the look of the ideal schedule with this number: thin, grey and dashed, without
-    markers.
-    """
+    """Returns the look of the ideal schedule with this number: thin, grey and dashed, without markers."""
     return {"color": GREY, "linestyle": REFERENCE_DASHES[index % len(REFERENCE_DASHES)], "linewidth": thick(1.2)}
 
 
@@ -264,7 +258,9 @@ def share() -> Normalize:
 
 
 NAMED = "\u200b"
-"""A prefix for labels that begin with `_`, which matplotlib would leave out of legends. Escaped labels never begin with it."""
+"""A prefix for labels that begin with `_`, which matplotlib would leave out of legends. Escaped
+labels never begin with it.
+"""
 
 
 def label(text: str) -> str:
@@ -446,9 +442,7 @@ def align_labels(fig: Figure) -> None:
 
 
 def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
-    """Writes a figure as `stem.png` and `stem.svg`. If `stem` has a suffix, only this format is
-    written.
-    """
+    """Writes a figure as `stem.png` and `stem.svg`. If `stem` has a suffix, only this format is written."""
     suffix = stem.suffix.lstrip(".").lower()
     if suffix in FILES:
         stem, formats = stem.with_suffix(""), (suffix,)

@@ -29,9 +29,7 @@ METRICS = (
 
 
 def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
-    """Draws metrics against the swept key, one panel each, with 95 % confidence bands over
-    seeds.
-    """
+    """Draws metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
     tables.refuse_unknown(metrics or ())
     have = set(column(results.summary(), "metric"))
     chosen = [m for m in (metrics or METRICS) if m in have]

@@ -40,9 +40,7 @@ def idle(busy: Iterable[Span]) -> list[Span]:
 
 
 def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> None:
-    """Sets the time axis from 0 to `end` and shortens idle periods on it, each labelled with its
-    length.
-    """
+    """Sets the time axis from 0 to `end` and shortens idle periods on it, each labelled with its length."""
     ax.set_xlim(0, end)
     if not gaps:
         return
@@ -228,9 +226,7 @@ def bounds(results: Data, run: Run) -> dict[str, float]:
 
 
 def common_length(results: Data, run: Run, column: str) -> int | None:
-    """Returns a length that a rule has set for each port, if it is the same at all ports of
-    switches.
-    """
+    """Returns a length that a rule has set for each port, if it is the same at all ports of switches."""
     ports = results.ports(at={"point": run.point}).to_pylist()
     found = {port[column] for port in ports if port["tier"] > 0}
     return found.pop() if len(found) == 1 else None
@@ -243,9 +239,7 @@ def queue_lengths(room: str, kind: str) -> Sequence[str]:
 
 
 def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float) -> None:
-    """Draws `bounds` as labelled lines; bounds far above `top`, the highest value drawn, are left
-    out.
-    """
+    """Draws `bounds` as labelled lines; bounds far above `top`, the highest value drawn, are left out."""
     at: dict[float, list[str]] = {}
     for name, value in found.items():
         if value <= 1.3 * top:

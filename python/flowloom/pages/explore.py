@@ -1,6 +1,4 @@
-"""The interactive charts of the report: metrics and time series to select from, hover over and zoom
-into.
-"""
+"""The interactive charts of the report: metrics and time series to select from, hover over and zoom into."""
 
 from __future__ import annotations
 
@@ -256,9 +254,7 @@ def series_rows(results: Data) -> list[dict[str, object]]:
 
 
 def unit_of(metric: str, values: Sequence[Array]) -> tuple[float, str]:
-    """Returns the size of the unit of a quantity, and its name with that unit: `port queue
-    (kB)`.
-    """
+    """Returns the size of the unit of a quantity, and its name with that unit: `port queue (kB)`."""
     tail = metric.rpartition("_")[2]
     base = tail if tail in ("s", "bps", "bytes") else ""
     largest = max((float(np.nanmax(one)) for one in values if np.isfinite(one).any()), default=0.0)

@@ -218,12 +218,16 @@ class Hops:
                 coming[peer, *same].append(i)
         follows = self.before >= 0
         self.delays = np.full(len(ends), np.inf)
-        """The delay of each port's link: the shortest time from the end of a transmission to the next one of the same packet."""
+        """The delay of each port's link: the shortest time from the end of a transmission to the
+        next one of the same packet.
+        """
         np.minimum.at(self.delays, port[self.before[follows]], (start[follows] - end[self.before[follows]]))
         known = self.delays[np.isfinite(self.delays)]
         self.delays[~np.isfinite(self.delays)] = known.min() if len(known) else 0.0
         self.joined = start.copy()
-        """The time when the packet joined the port's queue: its arrival, or, at its first port, its start of transmission."""
+        """The time when the packet joined the port's queue: its arrival, or, at its first port, its
+        start of transmission.
+        """
         self.joined[follows] = end[self.before[follows]] + self.delays[port[self.before[follows]]]
 
     def delivered(self, flow: int, size: Array) -> list[list[float]]:

@@ -29,8 +29,9 @@ PAPER_SOURCES = ("text", "figure")
 """The sources of claims of the paper: its text, or a figure or the range of an axis."""
 
 SOURCES = (*PAPER_SOURCES, "calibrated", "ours")
-"""All sources of claims. A claim is `calibrated` if its settings or bounds were chosen after its outcome was known, and `ours` if
-the paper does not make it or does not have its experiment."""
+"""All sources of claims. A claim is `calibrated` if its settings or bounds were chosen after its
+outcome was known, and `ours` if the paper does not make it or does not have its experiment.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,9 @@ class Claim(Number):
     headline: bool = False
     """Whether the claim is one of the paper's main claims."""
     trivial: str = ""
-    """Why the claim cannot fail, or follows from arithmetic; then it is shown but not counted. Empty: it can fail."""
+    """Why the claim cannot fail, or follows from arithmetic; then it is shown but not counted.
+    Empty: it can fail.
+    """
     explanation: str = ""
     """Why the claim is not met, for readers of the page. `{id}` is a number of the results; see `filled`."""
 
@@ -113,7 +116,7 @@ class Judged:
 
     @property
     def worst(self) -> Part:
-        """The part that decides: the first that is not met, else the first undecided, else the one closest to its bound."""
+        """The part that decides: the first that is not met, else the first undecided, else the part closest to its bound."""
 
         def order(part: Part) -> tuple[int, float]:
             low, high = self.claim.bounds
@@ -182,7 +185,9 @@ class Sentence:
 
     @property
     def whose(self) -> str:
-        """The prefix of the verdict of a sentence that is not from the paper: `calibrated` or `ours`; otherwise empty."""
+        """The prefix of the verdict of a sentence that is not from the paper: `calibrated` or
+        `ours`; otherwise empty.
+        """
         source = self.judged[0].claim.source
         return "" if source in PAPER_SOURCES else source
 
@@ -190,8 +195,8 @@ class Sentence:
     def verdict(self) -> str:
         """The verdict on the sentence.
 
-        `met`, `not met` or `undecided` if it is that of all numbers that count; `in part` if some are met and some not. Otherwise
-        `undecided` if some are met, and `not met` if none is.
+        `met`, `not met` or `undecided` if it is that of all numbers that count; `in part` if some
+        are met and some not. Otherwise `undecided` if some are met, and `not met` if none is.
         """
         verdicts = {j.verdict for j in self.counted}
         if len(verdicts) == 1:

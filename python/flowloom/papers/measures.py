@@ -13,17 +13,13 @@ from flowloom.runs.data import Data, Run
 
 
 def flows(results: Data, run: Run, *names: str) -> list[Array]:
-    """Returns columns of the counted flows of a point, each with one value per flow; NaN for
-    missing values.
-    """
+    """Returns columns of the counted flows of a point, each with one value per flow; NaN for missing values."""
     table = results.counted(names, {"point": run.point})
     return [numbers(table, name) for name in names]
 
 
 def ports(results: Data, run: Run, *names: str) -> list[Array]:
-    """Returns columns of the ports of a point, each with one value per port; NaN for missing
-    values.
-    """
+    """Returns columns of the ports of a point, each with one value per port; NaN for missing values."""
     table = results.ports(names, {"point": run.point})
     return [numbers(table, name) for name in names]
 
@@ -39,9 +35,7 @@ def share(part: float, whole: float) -> float:
 
 
 def statistic(values: Array, per_mille: int | None = None) -> float:
-    """Returns the mean of the values without NaN, or a quantile in thousandths; NaN without
-    values.
-    """
+    """Returns the mean of the values without NaN, or a quantile in thousandths; NaN without values."""
     known = values[~np.isnan(values)]
     if not len(known):
         return np.nan

@@ -1,6 +1,4 @@
-"""The findings on a paper, and their pages and tables: Markdown, JSON, HTML, and lines for a
-terminal.
-"""
+"""The findings on a paper, and their pages and tables: Markdown, JSON, HTML, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +34,9 @@ class Findings:
     """The ids of the figures whose scenarios were run."""
     found: Mapping[str, Sequence[Found]]
     scenarios: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By scenario that was run at full size: hashes of its `plan`, and of its results at profile `smoke` with the same program."""
+    """By scenario that was run at full size: hashes of its `plan`, and of its results at profile
+    `smoke` with the same program.
+    """
 
     @cached_property
     def judged(self) -> list[Judged]:
@@ -45,7 +45,8 @@ class Findings:
 
     @property
     def shown(self) -> list[Figure]:
-        """The figures of the page: those whose scenarios were run, and those that are drawn from the numbers of claims.
+        """The figures of the page: those whose scenarios were run, and those that are drawn from
+        the numbers of claims.
 
         The latter are left out while the paper is stale, since some of their numbers may be missing.
         """
@@ -213,9 +214,7 @@ def claims_table(judged: Sequence[Judged]) -> tables.Table:
 
 
 def console(findings: Findings) -> str:
-    """Returns the claims for a terminal: one line each, then the explanations of claims that are
-    not met.
-    """
+    """Returns the claims for a terminal: one line each, then the explanations of claims that are not met."""
     judged = [j for j in findings.judged if j.claim.figure in findings.figures or j.claim.kind == "exact"]
     rows = [
         [j.claim.id, shortened(j.claim.says or j.claim.quote, 56), shortened(j.claim.printed, 18), found_text(j), j.verdict]
@@ -314,7 +313,8 @@ Each row is a page: the paper's own experiments, run again, and its claims judge
 them, and `make pages` writes this table."""
 
 NOT_COUNTED = """\
-These do not count: a setting was chosen after the number was known, or the paper does not make the claim, or it cannot fail."""
+These do not count: a setting was chosen after the number was known, the paper does not make the
+claim, or the claim cannot fail."""
 
 SETTINGS = "settings/README.md"
 """The path, from a paper's page, of the answer of a search over open settings, as `flowloom seek` writes it."""
@@ -387,9 +387,7 @@ def sentence(findings: Findings, one: Sentence) -> list[str]:
 
 
 def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequence[str]) -> str:
-    """Returns the report: claims, figures, and the summaries of all runs with their warnings and
-    settings.
-    """
+    """Returns the report: claims, figures, and the summaries of all runs with their warnings and settings."""
     paper, judged = findings.paper, findings.judged
     seeds = seeds_text(sorted(set().union(*findings.seeds.values())))
     table = claims_table(judged).html().replace("<table>", "<table class=claims>", 1)

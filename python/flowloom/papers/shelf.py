@@ -31,7 +31,9 @@ class Figure:
     id: str
     title: str
     scenario: str = ""
-    """The name of the scenario file without its suffix; figures may share a scenario. Empty: drawn from the numbers of claims."""
+    """The name of the scenario file without its suffix; figures may share a scenario. Empty: drawn
+    from the numbers of claims.
+    """
     extra: bool = False
     """Whether the figure is not in the paper, but shows how much a choice of ours matters."""
 

@@ -1,1 +1,1 @@
-"""What a run left: its points, tables and numbers."""
+"""Results of runs: points, tables and numbers."""

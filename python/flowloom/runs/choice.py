@@ -33,7 +33,9 @@ def refuse_absent(results: Data, at: Mapping[str, object] | None) -> None:
 
 
 def with_systems(results: D, systems: Sequence[str]) -> D:
-    """Returns the results of these systems only, in this order. Raises `KeyError` for a system that was not run."""
+    """Returns the results of these systems only, in this order. Raises `KeyError` for a system that
+    was not run.
+    """
     for name in [name for name in systems if name not in results.systems]:
         near = _core.nearest(name, results.systems)
         did = f"; did you mean `{near}`?" if near else ""

@@ -74,6 +74,4 @@ class Core(Protocol):
         """Returns the metrics of every point."""
 
     def chosen(self, point: str, filter: str | None = None) -> list[int]:
-        """Returns the ids of the flows of a point that count in metrics, or that a filter
-        chooses.
-        """
+        """Returns the ids of the flows of a point that count in metrics, or that a filter chooses."""

@@ -22,13 +22,15 @@ __all__ = ["Data", "Run", "Value", "column", "engine_note", "matches", "mean", "
 class Data(Sweep):
     """The points and tables of a run.
 
-    Every table is a `pyarrow.Table`. The name of a column ends with its unit, and its metadata holds a description.
+    Every table is a `pyarrow.Table`. The name of a column ends with its unit, and its metadata
+    holds a description.
     """
 
     def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """Returns the flows.
 
-        Without a filter (see `where`), flows that no metric counts are included; their column `measured` is false.
+        Without a filter (see `where`), flows that no metric counts are included; their column
+        `measured` is false.
 
         Parameters
         ----------
@@ -40,8 +42,9 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per flow, with the columns `point`, `system`, `seed`, the swept keys, and the columns asked for. Times are in
-            ps, sizes in bytes. A counter that a system does not have is null.
+            One row per flow, with the columns `point`, `system`, `seed`, the swept keys, and the
+            columns asked for. Times are in ps, sizes in bytes. A counter that a system does not
+            have is null.
 
         Raises
         ------
@@ -87,9 +90,7 @@ class Data(Sweep):
         return pa.concat_tables(parts) if parts else self._empty("flows", columns)
 
     def _kept(self, columns: Sequence[str]) -> set[str]:
-        """Returns the names of the columns to keep: the labels of points, and the columns asked
-        for.
-        """
+        """Returns the names of the columns to keep: the labels of points, and the columns asked for."""
         return {"point", "system", "seed", *self.keys, *columns}
 
     def ports(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
@@ -105,8 +106,8 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per point and egress port, with the columns `point`, `system`, `seed`, the swept keys, and the columns asked
-            for. Times are in ps, sizes in bytes, rates in bit/s.
+            One row per point and egress port, with the columns `point`, `system`, `seed`, the swept
+            keys, and the columns asked for. Times are in ps, sizes in bytes, rates in bit/s.
 
         Raises
         ------
@@ -128,8 +129,8 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per sample: `time_ps`, `entity` (the number of a port or flow), `metric` and `value`, in the unit at the end
-            of the metric's name. Empty if nothing was sampled.
+            One row per sample: `time_ps`, `entity` (the number of a port or flow), `metric` and
+            `value`, in the unit at the end of the metric's name. Empty if nothing was sampled.
 
         Raises
         ------
@@ -166,12 +167,14 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per sample, with the columns `time_ps`, `entity` and `value`; empty if the metric was not sampled.
+            One row per sample, with the columns `time_ps`, `entity` and `value`; empty if the
+            metric was not sampled.
         """
         return self._point("samples", run, ["time_ps", "entity", "value"], pc.field("metric") == metric)
 
     def agents(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """Returns what agents of ports know of each flow over time, if `[sample]` of the scenario has `agents = true`.
+        """Returns what agents of ports know of each flow over time, if `[sample]` of the scenario
+        has `agents = true`.
 
         Parameters
         ----------
@@ -205,7 +208,8 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per transmission of a packet at a port. Times are in ps, sizes in bytes. Empty without a trace.
+            One row per transmission of a packet at a port. Times are in ps, sizes in bytes. Empty
+            without a trace.
 
         Raises
         ------
@@ -230,14 +234,15 @@ class Data(Sweep):
         Parameters
         ----------
         workloads : bool, default False
-            Whether to add rows for the flows of each workload. They have its name in the column `workload`, which is null in the
-            rows for all flows.
+            Whether to add rows for the flows of each workload. They have its name in the column
+            `workload`, which is null in the rows for all flows.
 
         Returns
         -------
         pyarrow.Table
-            One row per system, swept keys and metric: the mean over seeds (`mean`) and its 95 % confidence interval
-            (`ci95_low`, `ci95_high`; null with one seed), in the base unit of the column `unit`.
+            One row per system, swept keys and metric: the mean over seeds (`mean`) and its 95 %
+            confidence interval (`ci95_low`, `ci95_high`; null with one seed), in the base unit of
+            the column `unit`.
         """
         return read(self._core.summary(self.filter, workloads))
 
@@ -247,8 +252,8 @@ class Data(Sweep):
         Returns
         -------
         pyarrow.Table
-            One row per system, swept keys, bin, quantity and statistic, averaged over seeds. The bins of sizes hold about as many
-            flows each.
+            One row per system, swept keys, bin, quantity and statistic, averaged over seeds. The
+            bins of sizes hold about as many flows each.
         """
         return read(self._core.by_size(self.filter))
 
@@ -263,7 +268,8 @@ class Data(Sweep):
         return read(self._core.series())
 
     def groups(self) -> pa.Table:
-        """Returns the groups of flows that began: an incast, a request, or the flows that a host fetches in a shuffle.
+        """Returns the groups of flows that began: an incast, a request, or the flows that a host
+        fetches in a shuffle.
 
         Returns
         -------

@@ -1,6 +1,4 @@
-"""Numbers of a paper's results: the kinds of numbers that claims are judged on, with one value per
-seed.
-"""
+"""Numbers of a paper's results: the kinds of numbers that claims are judged on, with one value per seed."""
 
 from __future__ import annotations
 
@@ -55,7 +53,9 @@ class Number:
     versus: str = ""
     systems: Sequence[str] = ()
     at: Mapping[str, Any] = field(default_factory=dict)
-    """Swept values by key. With a list, the number is found at each of its values; with `"all"`, at every value that was run."""
+    """Swept values by key. With a list, the number is found at each of its values; with `"all"`, at
+    every value that was run.
+    """
     over: str = ""
     per: str = ""
     than: str = ""
@@ -162,9 +162,7 @@ class Points:
         return [(one, run) for one in self.results for run in one.runs if run.system == system and fits(run)]
 
     def _values(self, run: Run, key: str) -> list[Value]:
-        """Returns the values of the keys that `key` names at a point; none if the results have no
-        such key.
-        """
+        """Returns the values of the keys that `key` names at a point; none if the results have no such key."""
         swept = [value for name, value in run.keys.items() if matches(name, key)]
         return swept or ([self.fixed[key]] if key in self.fixed else [])
 
@@ -249,16 +247,12 @@ def ratio(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
 
 
 def reduction(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """Returns by how much the system's metric is smaller than that of `versus`, as a share of the
-    latter.
-    """
+    """Returns by how much the system's metric is smaller than that of `versus`, as a share of the latter."""
     return {seed: 1 - r for seed, r in ratio(number, points, at).items()}
 
 
 def increase(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """Returns by how much the system's metric is larger than that of `versus`, as a share of the
-    latter.
-    """
+    """Returns by how much the system's metric is larger than that of `versus`, as a share of the latter."""
     return {seed: r - 1 for seed, r in ratio(number, points, at).items()}
 
 
@@ -268,9 +262,7 @@ def difference(number: Number, points: Points, at: Mapping[str, Value]) -> Sampl
 
 
 def spread(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
-    """Returns by how much the largest of several systems exceeds the smallest, as a share of the
-    smallest.
-    """
+    """Returns by how much the largest of several systems exceeds the smallest, as a share of the smallest."""
     samples = [of(number, points, system, at) for system in number.systems]
     return combined(samples, lambda sizes: max(sizes) / min(sizes) - 1)
 
@@ -302,14 +294,16 @@ KINDS: dict[str, Callable[[Number, Points, Mapping[str, Value]], Sample]] = {
 }
 """The kinds of numbers that are taken from metrics.
 
-`value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against `versus`. `spread`: among `systems`.
-`order`: each of `systems` against the one before it, as a ratio. `growth`: the slope of a gap (`than` names it) along `over`.
-`contrast`: the reduction in these results minus the reduction in the results of the figure that `than` names.
+`value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against
+`versus`. `spread`: among `systems`. `order`: each of `systems` against the one before it, as a
+ratio. `growth`: the slope of a gap (`than` names it) along `over`. `contrast`: the reduction in
+these results minus the reduction in the results of the figure that `than` names.
 """
 
 COMPUTED = ("exact", "measured")
-"""The kinds of numbers that the paper's `figures.py` computes. `exact`: one number without chance, such as the example on one
-link. `measured`: one number per seed, taken from time series or packets."""
+"""The kinds of numbers that the paper's `figures.py` computes. `exact`: one number without chance,
+such as the example on one link. `measured`: one number per seed, taken from time series or packets.
+"""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,9 @@ class Run:
     """The engine that ran the point: `packet`, `flow` (fluids with max-min fair rates) or `ideal`."""
 
     not_measured: int = 0
-    """The number of flows that no metric counts: under way at the start, after the last counted flow, or outside the window."""
+    """The number of flows that no metric counts: under way at the start, after the last counted
+    flow, or outside the window.
+    """
 
     window_ps: tuple[int, int] | None = None
     """The start and end of the measurement window, in ps.

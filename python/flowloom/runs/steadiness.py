@@ -34,15 +34,16 @@ def unsteady(results: Data) -> list[str]:
     if drifting:
         worst = max(drifting, key=lambda row: abs(row["mean"]))
         found.append(
-            f"the mean slowdown still changes over the run at {len(drifting)} of {len(known)} places: most in {place(worst)}, by "
-            f"{100 * worst['mean']:+.0f} % of the mean from the first tenth of the flows to the last; more `flows` change it"
+            f"the mean slowdown still changes over the run at {len(drifting)} of {len(known)} places, so it depends on the number "
+            f"of flows: most in {place(worst)}, by {100 * worst['mean']:+.0f} % of the mean from the first tenth of the flows to "
+            "the last; set more `flows`"
         )
     missed = [row for row in places["load_error"] if abs(row["mean"]) > LOAD]
     if missed:
         worst = max(missed, key=lambda row: abs(row["mean"]))
         found.append(
-            "the flows drawn offer another load than the scenario asks for: "
+            "the flows offer another load than the scenario asks for: "
             f"{100 * worst['mean']:+.1f} % in {place(worst)}, mean over seeds; "
-            "more `flows` or seeds, or `normalize_load = true`, come closer"
+            "use more `flows` or seeds, or set `normalize_load = true`"
         )
     return found

@@ -21,7 +21,9 @@ class Sweep:
     """The points of a run, with the systems, seeds and swept values."""
 
     filter: str | None = None
-    """The filter that chooses the flows of these results, as given to `where`; `None` for all flows that count in metrics."""
+    """The filter that chooses the flows of these results, as given to `where`; `None` for all flows
+    that count in metrics.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -112,7 +114,9 @@ class Sweep:
 
     @property
     def ideals(self) -> list[str]:
-        """The labels of the ideal schedules, which serve the same flows as a fluid instead of simulating a system."""
+        """The labels of the ideal schedules, which serve the same flows as a fluid instead of
+        simulating a system.
+        """
         return list(dict.fromkeys(run.system for run in self.runs if run.ideal))
 
     @property
@@ -131,8 +135,9 @@ class Sweep:
         Parameters
         ----------
         at : mapping of str to value or list of values, optional
-            The wanted values by key, such as `{"load": 0.8, "system": ["A", "B"]}`. A key is a swept key, in full or by its last
-            words, or `system`, `seed` or `point`. By default, all points.
+            The wanted values by key, such as `{"load": 0.8, "system": ["A", "B"]}`. A key is a
+            swept key, in full or by its last words, or `system`, `seed` or `point`. By default, all
+            points.
 
         Returns
         -------
@@ -155,14 +160,16 @@ class Sweep:
         return chosen
 
     def where(self, chosen: str | None) -> Self:
-        """Returns these results for some of the flows only: all their tables, figures and statistics use only these flows.
+        """Returns these results for some of the flows only: all their tables, figures and
+        statistics use only these flows.
 
         Parameters
         ----------
         chosen : str or None
-            A filter, such as `workload == 'web' and size_bytes <= 100KB`. It compares columns of the flows with numbers, texts in
-            quotes, `true`, `false` or `null`, and joins comparisons by `and`, `or`, `not` and parentheses. It is joined by `and`
-            with the filter that these results have already. `None` and an empty text choose all flows.
+            A filter, such as `workload == 'web' and size_bytes <= 100KB`. It compares columns of
+            the flows with numbers, texts in quotes, `true`, `false` or `null`, and joins
+            comparisons by `and`, `or`, `not` and parentheses. It is joined by `and` with the filter
+            that these results have already. `None` and an empty text choose all flows.
 
         Returns
         -------

@@ -66,9 +66,7 @@ NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { t
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table of texts. The first `left` columns are aligned to the left; the other columns hold
-    numbers.
-    """
+    """A table of texts. The first `left` columns are aligned to the left; the other columns hold numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -230,7 +228,9 @@ def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
 
 
 CITED = re.compile(r"(.+) \((\w+), Eq\. \d+\)")
-"""Matches the description of a metric whose quantity is defined by the paper of an entry: `quantity (ENTRY, Eq. 2), mean`."""
+"""Matches the description of a metric whose quantity is defined by the paper of an entry: `quantity
+(ENTRY, Eq. 2), mean`.
+"""
 
 
 def definers() -> dict[str, str]:
@@ -244,18 +244,14 @@ DEFINERS = definers()
 
 
 def takes_part(results: Data, entry: str) -> bool:
-    """Whether an entry fills a slot of a system of the scenario, or is the name of an ideal
-    schedule.
-    """
+    """Whether an entry fills a slot of a system of the scenario, or is the name of an ideal schedule."""
     systems = results.config.get("system", [])
     kinds = {part.get("kind") for system in systems for part in system.values() if isinstance(part, dict)}
     return entry in kinds or entry in results.config.get("ideal", [])
 
 
 def defined(results: Data, metrics: Sequence[str]) -> list[str]:
-    """Leaves out the metrics that the paper of an entry defines, if this entry takes no part in the
-    results.
-    """
+    """Leaves out the metrics that the paper of an entry defines, if this entry takes no part in the results."""
     return [metric for metric in metrics if metric not in DEFINERS or takes_part(results, DEFINERS[metric])]
 
 
@@ -354,9 +350,7 @@ def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None
 
 
 def rank(results: Data, place: Place) -> tuple[object, ...]:
-    """Returns the sort key of a row: by swept values, then by the order of the systems in the
-    scenario.
-    """
+    """Returns the sort key of a row: by swept values, then by the order of the systems in the scenario."""
     return (*(words.sorting(value) for value in place[1]), results.systems.index(place[0]))
 
 

@@ -1,4 +1,6 @@
-"""Searches over settings that a scenario or a paper leaves open: where claims hold, and where a system is worst."""
+"""Searches over settings that a scenario or a paper leaves open: where claims hold, and where a
+system is worst.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def seek(
     file : str or Path
         The scenario file, or a file that names several scenarios.
     out : str or Path, optional
-        The folder for points and answer; by default `results/NAME`. Each point is run once: after an interruption, the same call
-        continues the search.
+        The folder for points and answer; by default `results/NAME`. Each point is run once: after
+        an interruption, the same call continues the search.
     jobs : int, optional
         The number of points to run at the same time. By default, one per core.
     on : concurrent.futures.Executor, optional
@@ -47,8 +49,8 @@ def seek(
     Returns
     -------
     answer : Answer or Finding
-        Where the claims hold, or, for a search for a ratio, where it is largest or smallest. `str` is its text. The answer depends
-        neither on `jobs` nor on `on`.
+        Where the claims hold, or, for a search for a ratio, where it is largest or smallest. `str`
+        is its text. The answer depends neither on `jobs` nor on `on`.
     files : list of Path
         The files that were written.
 
@@ -78,7 +80,9 @@ def seek(
 
 
 def _written(answer: Answer, root: Path) -> list[Path]:
-    """Writes an answer: its places as CSV and JSON, its tables as Markdown, and its figure. Returns the files."""
+    """Writes an answer: its places as CSV and JSON, its tables as Markdown, and its figure. Returns
+    the files.
+    """
     from flowloom.figures import style
     from flowloom.seek import picture
 

@@ -58,9 +58,7 @@ class Share:
         return max((middle - half) / (1 + z * z / n), 0.0), min((middle + half) / (1 + z * z / n), 1.0)
 
     def __str__(self) -> str:
-        """Returns the share with its interval: `41 % [29, 53]`; `under 6 %` if it is none of the
-        places.
-        """
+        """Returns the share with its interval: `41 % [29, 53]`; `under 6 %` if it is none of the places."""
         if not self.of:
             return "-"
         low, high = self.interval
@@ -110,9 +108,7 @@ class Answer:
         return Share(sum(visit.seen[judgement.id].holds for visit in there), len(there))
 
     def together(self) -> Share:
-        """Returns the share of the space in which the largest number of fitted claims hold
-        together.
-        """
+        """Returns the share of the space in which the largest number of fitted claims hold together."""
         return Share(sum(visit.held(self.study.fitted) == self.most for visit in self.design), len(self.design))
 
     def there(self, judgement: Judgement) -> Share:
@@ -129,7 +125,9 @@ class Answer:
 
     @cached_property
     def indices(self) -> dict[str, list[float] | None]:
-        """By claim, the share of the variance of its number that each setting explains by itself; `None` if unknown."""
+        """By claim, the share of the variance of its number that each setting explains by itself;
+        `None` if unknown.
+        """
         return {one.id: self.first_order(one) for one in self.study.judgements}
 
     def first_order(self, judgement: Judgement) -> list[float] | None:
@@ -296,9 +294,7 @@ def number_text(judgement: Judgement, number: float) -> str:
 
 
 def encoded(study: Study, coordinates: Sequence[float] | Array) -> list[float]:
-    """Returns coordinates for a surrogate: a setting with listed values becomes one coordinate per
-    value.
-    """
+    """Returns coordinates for a surrogate: a setting with listed values becomes one coordinate per value."""
     found: list[float] = []
     for setting, u in zip(study.settings, coordinates, strict=True):
         if setting.levels:

@@ -39,7 +39,9 @@ class Visit:
 
     place: Place
     stage: str
-    """`design`: one of the places that fill the space evenly; `usual`: the usual values; `refine`: a place of the optimiser."""
+    """`design`: one of the places that fill the space evenly; `usual`: the usual values; `refine`:
+    a place of the optimiser.
+    """
     seen: Mapping[str, Seen]
     """The claims by name, without those whose scenario was not run."""
 
@@ -67,9 +69,7 @@ def scale(claim: Claim) -> float:
 
 
 def seen(claim: Claim, found: Sequence[float]) -> Seen:
-    """Judges a claim by its numbers at all its swept values: the number that misses the claim most
-    decides.
-    """
+    """Judges a claim by its numbers at all its swept values: the number that misses the claim most decides."""
     low, high = claim.bounds
     worst = Seen(math.nan, False, -FAR)
     for place, number in enumerate(found):

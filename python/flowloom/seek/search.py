@@ -22,7 +22,9 @@ Asked = Generator[list[Place], Sequence[float], None]
 """Yields places, and receives the losses at these places."""
 
 BATCH = 4
-"""The number of places of a batch. It is a constant, so that the search does not depend on the number of cores."""
+"""The number of places of a batch. It is a constant, so that the search does not depend on the
+number of cores.
+"""
 
 
 def design(study: Study) -> list[Place]:
@@ -60,8 +62,9 @@ class Search:
     def wanted(self, scenario: str, place: Place) -> Wanted:
         """Returns a scenario at a place, with the folder for its results."""
         core = self.study.scenario(scenario, place)
-        # A changed scenario gets another folder, into which the points that it shares with the old scenario are linked. So does
-        # another version of the program, since its results cannot be in the same folder.
+        # A changed scenario gets another folder, into which the points that it shares with the old
+        # scenario are linked. So does another version of the program, since its results cannot be in
+        # the same folder.
         name = f"{scenario}-{_core.content_hash(f'{_core.version} {core.resolved()}'.encode())[:6]}"
         return Wanted(core, self.study.scenarios[scenario].parent, self.runs.root / place.name(self.study.settings) / name)
 
@@ -108,9 +111,7 @@ class Search:
         return sorted(self.visits, key=lambda v: (-v.held(fitted), v.misfit(fitted), -v.margin(fitted), v.place.values))
 
     def confirm(self) -> None:
-        """Runs the scenarios of claims that were kept out, at the usual place and at the best
-        places.
-        """
+        """Runs the scenarios of claims that were kept out, at the usual place and at the best places."""
         names = self.study.confirming
         chosen = self.best()[: self.study.number("confirm")] + [v for v in self.visits if v.stage == "usual"]
         places = list({visit.place.values: visit for visit in chosen}.values())

@@ -1,6 +1,4 @@
-"""Studies: the open settings, the claims that are searched for, and the scenarios on which they are
-judged.
-"""
+"""Studies: the open settings, the claims that are searched for, and the scenarios on which they are judged."""
 
 from __future__ import annotations
 
@@ -70,9 +68,7 @@ class Setting:
         return f"{round(rounded) if self.whole else f'{rounded:.{DIGITS}g}'}{self.unit}"
 
     def coordinate(self, value: str) -> float | None:
-        """Returns the coordinate of a value; `None` for a value that is out of the range or not
-        listed.
-        """
+        """Returns the coordinate of a value; `None` for a value that is out of the range or not listed."""
         if self.choices:
             return (self.choices.index(value) + 0.5) / self.levels if value in self.choices else None
         number = self.number(value)
@@ -130,9 +126,7 @@ class Place:
         return found
 
     def name(self, settings: Sequence[Setting]) -> str:
-        """Returns the name of the folder of the place, which depends only on the values that the
-        place sets.
-        """
+        """Returns the name of the folder of the place, which depends only on the values that the place sets."""
         text = "\n".join(f"{key}={value}" for key, value in sorted(self.assignments(settings).items()))
         return _core.content_hash(text.encode())[:12]
 
@@ -230,9 +224,7 @@ class Study:
                 refuse(self.file, "system", label, systems[scenario], f"there are {', '.join(systems[scenario])}")
 
     def scenario(self, name: str, place: Place) -> _core.Scenario:
-        """Returns a scenario at a place. Raises `ScenarioError` for settings that it does not
-        have.
-        """
+        """Returns a scenario at a place. Raises `ScenarioError` for settings that it does not have."""
         return self.with_values(name, place.assignments(self.settings))
 
     def with_values(self, name: str, values: Mapping[str, str], seeds: Sequence[int] | None = None) -> _core.Scenario:

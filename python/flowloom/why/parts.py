@@ -21,7 +21,9 @@ MOST_PORTS = 3
 
 
 LEAST_SHARE = 0.01
-"""The share of a system's mean completion time from which on a part is drawn separately in the figure of a class."""
+"""The share of a system's mean completion time from which on a part is drawn separately in the
+figure of a class.
+"""
 
 
 class Part(NamedTuple):
@@ -73,7 +75,9 @@ class Why:
     seed: int
     flows: Sequence[Flow]
     packets: pa.Table | None = None
-    """The packets around the flows, if asked for: those that passed the ports of the flows' paths while the flows were open."""
+    """The packets around the flows, if asked for: those that passed the ports of the flows' paths
+    while the flows were open.
+    """
     groups: Mapping[int, int] = field(default_factory=dict)
     """The group of each flow that was chosen since it finished last of its group, by flow id."""
 
@@ -158,9 +162,7 @@ class SystemClass:
         }
 
     def most_at(self, label: str) -> str:
-        """Returns the port at which most of the time of a part was spent, and its share of that
-        time.
-        """
+        """Returns the port at which most of the time of a part was spent, and its share of that time."""
         ports: dict[str, int] = {}
         for flow in self.why.flows:
             for part, ps in flow.parts.items():
@@ -189,9 +191,7 @@ class ClassWhy:
     notes: Sequence[str] = ()
 
     def table(self) -> tables.Table:
-        """Returns a table with one row per system and part, in the order in which parts are
-        drawn.
-        """
+        """Returns a table with one row per system and part, in the order in which parts are drawn."""
         rows = []
         for one in self.systems:
             fct, ideal = sum(one.means().values()), one.of_ideal()
@@ -226,9 +226,7 @@ class ClassWhy:
         return fig
 
     def _drawn(self) -> list[str]:
-        """Returns the parts that are drawn separately: those with the share `LEAST_SHARE` in a
-        system.
-        """
+        """Returns the parts that are drawn separately: those with the share `LEAST_SHARE` in a system."""
         shares: dict[str, float] = {}
         for one in self.systems:
             fct = sum(one.means().values())

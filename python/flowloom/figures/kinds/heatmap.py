@@ -25,9 +25,7 @@ MOST_COLUMNS = 3
 
 
 def draw(results: Data, at: At = None) -> Figure:
-    """Draws the figure. Systems are one below the other; side by side if there are too many links
-    to name.
-    """
+    """Draws the figure. Systems are one below the other; side by side if there are too many links to name."""
     drawn = []
     for _, run in one_per_system(results, at, MOST_MAPS):
         found, series = links(results, run), sampled(results, run, "port.utilisation")

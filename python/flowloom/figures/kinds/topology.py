@@ -30,9 +30,7 @@ def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
 
 
 def draw(results: Data, at: At = None, dead: Collection[Collection[str]] | None = None) -> Figure:
-    """Draws the figure. `dead` are pairs of node names; by default, the links that were down at
-    some time.
-    """
+    """Draws the figure. `dead` are pairs of node names; by default, the links that were down at some time."""
     shown = groups(results, at, 1, ideals=False)
     if not shown:
         raise NoDataError("there is no point to draw\nhint: choose other points with `at`")
