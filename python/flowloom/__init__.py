@@ -174,7 +174,10 @@ def run(
 
     if isinstance(scenario, Scenario):
         if set or seeds or profile or memory:
-            raise ValueError("`set`, `seeds`, `profile` and `memory` belong where the Scenario is made")
+            raise ValueError(
+                "`set`, `seeds`, `profile` and `memory` cannot be given together with a `Scenario`"
+                "\nhint: give them to `Scenario.from_file`, `from_toml` or `from_dict`"
+            )
         ready = scenario
     elif isinstance(scenario, Mapping):
         ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile, memory=memory)

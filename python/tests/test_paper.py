@@ -269,7 +269,7 @@ def test_systems_are_chosen_and_ordered(six: Results, name: str) -> None:
 
 
 def test_an_unknown_system_is_named(results: Results) -> None:
-    with pytest.raises(KeyError, match="no system is called `pFabrik`; did you mean `pFabric`"):
+    with pytest.raises(KeyError, match="there is no system `pFabrik`; did you mean `pFabric`"):
         results.plot("metrics", systems=["pFabrik"])
 
 
@@ -435,7 +435,7 @@ def test_plot_draws_a_figure_for_a_paper(results: Results, tmp_path: Path) -> No
         ("--kind metrics --metrics drop", "did you mean `drops`?"),
         ("--kind metrics --width 3", "`3` is not a width of a figure"),
         ("--kind metrics --font Tmes", "there is no font `Tmes`"),
-        ("--kind metrics --systems pFabrik", "no system is called `pFabrik`; did you mean `pFabric`?"),
+        ("--kind metrics --systems pFabrik", "there is no system `pFabrik`; did you mean `pFabric`?"),
     ],
 )
 def test_a_wrong_option_writes_nothing(

@@ -285,7 +285,7 @@ class Results(Data):
         from flowloom.why import chosen
 
         if not 0 <= tail < 1:
-            raise ValueError(f"`tail` is {tail}, and must be from 0 to below 1")
+            raise ValueError(f"`tail` is {tail}: it must be at least 0 and less than 1")
         refuse_absent(self, at)
         wanted = chosen.FlowClass(self.filter, tail)
         systems, notes, refused = [], [], None
@@ -305,7 +305,7 @@ class Results(Data):
         if refused and not systems:
             raise refused
         if not systems:
-            raise ValueError(f"there are no {wanted} that finished and count\nhint: choose other flows by `--where`")
+            raise ValueError(f"there are no {wanted} that finished and count\nhint: choose other flows with `--where`")
         shared = {key: value for key, value in self.select(at)[0].keys.items() if value is not None}
         keys = [f"{words.key(key, self.keys)} {value}" for key, value in shared.items() if len(self._values(key)) > 1]
         return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)

@@ -263,9 +263,11 @@ class Scenario:
             For each of `warnings`.
         """
         if jobs is not None and jobs < 1:
-            raise ValueError(f"`jobs` is {jobs}: it must be a whole number from 1\nhint: leave it out for one point per core")
+            raise ValueError(
+                f"`jobs` is {jobs}: it must be a whole number of at least 1\nhint: leave it out for one point per core"
+            )
         if threads is not None and threads < 1:
-            wanted = "a whole number from 1\nhint: leave it out for the cores that are free"
+            wanted = "a whole number of at least 1\nhint: leave it out to use the cores that are free"
             raise ValueError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
             errors.warn("{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found), ScenarioWarning)
@@ -312,7 +314,7 @@ def _plain(value: object, key: str) -> Any:
         return {str(name): _plain(inner, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
     if isinstance(value, list | tuple | range):
         return [_plain(inner, f"{key}.{i}") for i, inner in enumerate(value)]
-    raise _refused(key, f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__} is no value of a scenario")
+    raise _refused(key, f"a scenario cannot hold a value of the type `{type(value).__name__}`")
 
 
 _DEEPEST = 50

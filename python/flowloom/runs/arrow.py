@@ -40,4 +40,4 @@ def part(file: Path, columns: Sequence[str] | None, where: pc.Expression | None 
             return whole.read(wanted) if where is None else pq.read_table(path, columns=wanted, filters=where)
     except pa.ArrowException as error:
         hint = "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
-        raise _core.StorageError(f"`{file}` is damaged: it is not a complete Parquet file\nhint: {hint}") from error
+        raise _core.StorageError(f"`{file}` is damaged: it is not a whole Parquet file\nhint: {hint}") from error

@@ -39,7 +39,7 @@ def with_systems(results: D, systems: Sequence[str]) -> D:
     for name in [name for name in systems if name not in results.systems]:
         near = _core.nearest(name, results.systems)
         did = f"; did you mean `{near}`?" if near else ""
-        raise UnknownNameError(f"no system is called `{name}`{did}\nhint: the systems are {', '.join(results.systems)}")
+        raise UnknownNameError(f"there is no system `{name}`{did}\nhint: the systems are {', '.join(results.systems)}")
     chosen = copy(results)
     chosen.__dict__["runs"] = [run for name in dict.fromkeys(systems) for run in results.runs if run.system == name]
     return chosen
