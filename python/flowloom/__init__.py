@@ -1,4 +1,4 @@
-"""flowloom: a packet-level simulator of data-center transports.
+"""A packet-level simulator of data-center transports.
 
 A scenario names a network, workloads and the systems to compare. A run simulates every combination
 of system, swept values and seed on the same flows.
@@ -18,7 +18,7 @@ Functions:
     compare     compare systems flow by flow
     plot        draw a figure of results, and write it to a file
     entries     the transports, queue disciplines, topologies, metrics, ... by room
-    fluid       schedule flows on one link as a fluid
+    fluid       schedule flows on one link as a fluid: no packets, no delay
     optimum     search the best schedule of a few flows on one link
 
 Classes:

@@ -322,7 +322,7 @@ def test_shares_of_machines_without_a_cluster(quick: Path, here: Path, capfd: py
     assert main(["run", "small.toml", "--out", "results/small"]) == 0
     assert "8 kept from an earlier run" in capfd.readouterr().err
     assert main(["report", folders[0]]) == 0
-    assert "only a share of its points was run" in capfd.readouterr().err
+    assert "only one shard of its points was run" in capfd.readouterr().err
 
 
 def test_shares_that_do_not_belong_together(quick: Path, capfd: pytest.CaptureFixture[str]) -> None:
