@@ -156,10 +156,7 @@ STATISTICS: Mapping[str, int | None] = {"mean": None, "p99": 990}
 
 
 def ratios(results: Results, which: str) -> list[list[numbers.Sample]]:
-    """Returns the FCT of BOTCP's short flows divided by that of a rival.
-
-    It has a row for each setting of the systems and a column for each traffic.
-    """
+    """Returns the FCT of BOTCP's short flows divided by that of a rival: a row per setting of the systems, a column per traffic."""
     places = matrix_places(results)
     known = {
         (i, system): short(place, system, STATISTICS[which]) for i, place in enumerate(places) for system in place.results.systems

@@ -462,7 +462,7 @@ fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
             message.contains(" GB of memory, but 2.0 GB are allowed by `--memory`: ") && message.ends_with(" hold time series"),
             "{err}"
         );
-        assert!(hint.starts_with("hint: write a longer `interval` in [sample]"), "{err}");
+        assert!(hint.starts_with("hint: set a longer `interval` in `[sample]`"), "{err}");
     }
     assert!(!Path::new(&out).exists());
     // The network alone does not fit: the message has its place.

@@ -224,12 +224,11 @@ const ORDINARY: [&str; 15] = [
 ];
 
 /// Where generic code may name entries: (file, entries, why).
-const MAY_NAME: [(&str, &[&str], &str); 15] = [
+const MAY_NAME: [(&str, &[&str], &str); 14] = [
     ("cli/src/args.rs", &["hpcc", "htsim", "merp", "newreno", "srpt", "ssp"], "examples in help texts"),
     ("cli/src/args/copied.rs", &["goal"], "examples in help texts"),
     ("cli/src/args/replay.rs", &["dctcp", "merp"], "examples in help texts"),
     ("cli/src/explain.rs", &["botcp", "dctcp", "hpcc", "ndp", "newreno"], "what is nearest to protocols that flowloom lacks"),
-    ("cli/src/named.rs", &["hpcc", "htsim"], "formats of exports have the names of their programs"),
     ("fabric/src/controller/mod.rs", &["ecmp"], "a hint that names the default router"),
     ("scenario/src/checks/check.rs", &["ecmp"], "hints that name the default router"),
     ("scenario/src/load.rs", &["poisson"], "a hint that names a workload that steers its load"),

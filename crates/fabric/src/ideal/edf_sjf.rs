@@ -67,12 +67,28 @@ impl Order for EdfSjf {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::slots::{by_slots, in_slots, random_jobs};
     use super::super::tests::{ideal, job, q};
     use crate::schedule::link::Job;
+    use base::Rng;
 
     #[test]
     fn sizes_order_flows_without_a_deadline() {
         let jobs = [job(0, 5), job(0, 3), Job { deadline: Some(q(9, 1)), ..job(1, 2) }];
         assert_eq!(ideal("edf_sjf").finish_times(&q(1, 1), &jobs).unwrap(), [q(10, 1), q(5, 1), q(3, 1)]);
+    }
+
+    #[test]
+    fn edf_then_the_shortest_flow() {
+        let mut rng = Rng::stream(1, "fluid/mixed", &[]);
+        for _ in 0..400 {
+            let jobs = random_jobs(&mut rng);
+            let key = |flow: usize| {
+                let Job { arrival, size, deadline } = jobs[flow];
+                (deadline.is_none(), deadline.unwrap_or(size), arrival, flow)
+            };
+            let expected = by_slots(&jobs, |_, _, present| *present.iter().min_by_key(|&&flow| key(flow)).unwrap());
+            assert_eq!(in_slots("edf_sjf", &jobs), expected, "{jobs:?}");
+        }
     }
 }

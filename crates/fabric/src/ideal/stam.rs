@@ -167,8 +167,10 @@ impl Order for Slack<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::slots::{by_slots, in_slots, random_jobs};
     use super::super::tests::{ideal, job, q};
     use crate::schedule::link::Job;
+    use base::Rng;
 
     /// The flow with a deadline can wait for 2. A short flow without a deadline uses that time, a
     /// long flow does not.
@@ -179,5 +181,32 @@ mod tests {
             let found = ideal("stam").finish_times(&q(1, 1), &jobs).unwrap();
             assert_eq!(found, ends.map(|end| q(end, 1)), "{size}");
         }
+    }
+
+    #[test]
+    fn slack_for_flows_without_a_deadline() {
+        let mut rng = Rng::stream(1, "fluid/mixed", &[]);
+        let mut used = 0;
+        for _ in 0..400 {
+            let jobs = random_jobs(&mut rng);
+            let expected = by_slots(&jobs, |now, left, present| {
+                let mut urgent: Vec<usize> = present.iter().copied().filter(|&flow| jobs[flow].deadline.is_some()).collect();
+                urgent.sort_by_key(|&flow| (jobs[flow].deadline, jobs[flow].arrival, flow));
+                let shortest = present.iter().copied().filter(|&flow| jobs[flow].deadline.is_none());
+                let shortest = shortest.min_by_key(|&flow| (left[flow], jobs[flow].arrival, flow));
+                let (Some(&first), Some(shortest)) = (urgent.first(), shortest) else {
+                    return urgent.first().copied().or(shortest).unwrap();
+                };
+                let mut end = now + 1;
+                let can_wait = urgent.iter().all(|&flow| {
+                    end += left[flow];
+                    end <= jobs[flow].deadline.unwrap()
+                });
+                if can_wait && left[shortest] <= left[first] { shortest } else { first }
+            });
+            assert_eq!(in_slots("stam", &jobs), expected, "{jobs:?}");
+            used += u32::from(expected != in_slots("edf_sjf", &jobs));
+        }
+        assert!(used > 20, "{used}");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of every ideal schedule on one link and in networks, and helpers for the tests of entries.
 
-mod slots;
+pub mod slots;
 
 use super::*;
 use crate::schedule::flow::{FluidFlow, FluidWait};
