@@ -40,7 +40,8 @@ def optimum(arrivals: Sequence[int], sizes: Sequence[int], deadlines: Sequence[i
         if not any(left):
             return Optimum(1, 0, [[]])
         now = max(now, min(arrival for arrival, units in zip(arrivals, left, strict=True) if units))
-        schedules, total, best = 0, 0, []
+        schedules, total = 0, 0
+        best: list[list[int]] = []
         for flow, rest, cost in steps(now, left):
             if (found := search(now + 1, rest)) is None:
                 continue

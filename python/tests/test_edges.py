@@ -164,7 +164,7 @@ LOST = [
         "cut flows",
         ["run", "s.toml", "--out", "r"],
         0,
-        ["1 point is run again", "it has 100 bytes", "3 kept"],
+        ["1 point is rerun", "it has 100 bytes", "3 kept"],
         breaks=lambda folder: cut(point(folder) / "flows.parquet"),
         keeps=False,
     ),
@@ -172,7 +172,7 @@ LOST = [
         "no ports",
         ["run", "s.toml", "--out", "r"],
         0,
-        ["1 point is run again", "it is gone"],
+        ["1 point is rerun", "it is gone"],
         breaks=lambda folder: (point(folder) / "ports.parquet").unlink(),
         keeps=False,
     ),
@@ -180,7 +180,7 @@ LOST = [
         "a point is gone",
         ["run", "s.toml", "--out", "r"],
         0,
-        ["1 point is run again", "its folder is gone"],
+        ["1 point is rerun", "its folder is gone"],
         breaks=lambda folder: shutil.rmtree(point(folder)),
         keeps=False,
     ),
@@ -188,7 +188,7 @@ LOST = [
         "cut manifest of a point",
         ["run", "s.toml", "--out", "r"],
         0,
-        ["1 point is run again", "cut off"],
+        ["1 point is rerun", "cut off"],
         breaks=lambda folder: cut(point(folder) / "manifest.json"),
         keeps=False,
     ),
@@ -271,7 +271,7 @@ MESSAGES = [
         ["names one figure, and 2 results"],
     ),
     Case("no jobs", ["run", "s.toml", "--jobs", "0"], 2, ["'0'", "a whole number of at least 1"]),
-    Case("jobs of a paper", ["papers", "merp", "--jobs", "-1"], 2, ["from 1"]),
+    Case("jobs of a paper", ["papers", "merp", "--jobs", "-1"], 2, ["a whole number of at least 1"]),
     Case("too few flows", ["check", "s.toml", "--set", "workload.web.flows=-3"], 2, ["`flows` goes from 1 to 100000000"]),
     Case("range", ["explain", "poisson"], 0, prints=["from 1 to 100000000"]),
     Case(
@@ -348,7 +348,7 @@ def test_what_was_damaged_comes_back(here: Path) -> None:
     (point(here, 1) / "ports.parquet").write_bytes(bytes((point(here, 1) / "ports.parquet").stat().st_size))
     (point(here, 2) / "manifest.json").unlink()
     code, _, err = finish(flowloom_at(here, "run", "s.toml", "--out", "r"))
-    assert code == 0 and "note: 3 points are run again" in err and "and 2 more" in err
+    assert code == 0 and "note: 3 points are rerun" in err and "and 2 more" in err
     again = contents(here / "r")
     assert again.keys() == whole.keys()
     assert [name for name in whole if name.endswith(".parquet") and again[name] != whole[name]] == []
@@ -579,7 +579,7 @@ def test_results_of_another_run_are_kept_in_python_too(here: Path) -> None:
         flowloom.run(here / "few.toml", out=here / "r")
     assert contents(here / "r") == before
     cut(point(here) / "flows.parquet")
-    with pytest.warns(UserWarning, match="1 point is run again"):
+    with pytest.warns(UserWarning, match="1 point is rerun"):
         flowloom.run(here / "s.toml", out=here / "r")
     assert flowloom.run(here / "few.toml", out=here / "r", overwrite=True).complete
 
@@ -661,9 +661,9 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_runs(tmp_path: Path)
     before = contents(tmp_path)
     for command in ("check", "run"):
         code, _, err = finish(flowloom_at(tmp_path, command, "chain.toml", preexec_fn=limited(150)))
-        assert code == 2 and "would need 0.2 GB of memory" in err and "GB are free: take fewer nodes" in err, err
+        assert code == 2 and "would need 0.2 GB of memory" in err and "GB are free: use fewer nodes" in err, err
         code, _, err = finish(flowloom_at(tmp_path, command, "long.toml"))
-        assert code == 2 and "needs about" in err and "hold time series\nhint: write a longer `interval`" in err, err
+        assert code == 2 and "needs about" in err and "hold time series\nhint: set a longer `interval`" in err, err
     assert contents(tmp_path) == before
 
 

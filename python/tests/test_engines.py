@@ -36,7 +36,7 @@ def test_tables_say_that_the_flow_engine_made_them(fluid: Results, results: Resu
 def test_reports_say_that_the_flow_engine_made_them(fluid: Results) -> None:
     links = tables.links(fluid, {"system": "TCP"})
     assert links.note.endswith(NOTE)
-    assert all(row[3:] == ["-", "-", "-", "-"] and float(row[2]) > 0 for row in links.rows)
+    assert all(row[3:] == ["-", "-", "0", "0"] and float(row[2]) > 0 for row in links.rows)
     assert NOTE in report.build(fluid)
 
 

@@ -81,7 +81,7 @@ def test_the_command_prints_and_draws(incast: flowloom.Results, capsys: pytest.C
     assert "flow 4: 30 kB from h5 to h0 in " in printed and "figures/why.png" in printed
     assert (Path(str(incast.path)) / "figures" / "why.svg").is_file()
     assert command.main(["why", str(incast.path), "--flow", "99"]) == 2
-    assert "flow 99 is not there" in capsys.readouterr().err
+    assert "flow 99 does not exist in `tcp-seed1`" in capsys.readouterr().err
 
 
 LEAVES: dict[str, Any] = {

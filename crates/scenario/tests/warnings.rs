@@ -138,7 +138,7 @@ fn different_handshakes_are_reported() {
 fn tails_of_few_flows_are_reported() {
     assert_eq!(changed("load =", "flows = 1000\nload ="), []);
     let found = changed("load =", "flows = [2000, 200]\nload =");
-    assert_eq!(found, [(4, "`workload.web`: of 200 flows, only 2 are above the 99th percentile".to_owned())]);
+    assert_eq!(found, [(4, "`workload.web`: of 200 flows, 2 are above the 99th percentile".to_owned())]);
     // An incast is not a random sample.
     let incast = "kind = \"incast\"\nsenders = 8\nsize = \"20KB\"";
     assert_eq!(changed("kind = \"poisson\"\nload = [0.2, 0.4]", incast), []);

@@ -7,7 +7,7 @@ import html
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import category, east_asian_width
 
@@ -360,7 +360,7 @@ MOST_LINKS = 50
 
 def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
     """Returns the busiest links of points, averaged over seeds: use and mean queue in the window,
-    longest queue, drops of data. A column that the engine does not measure has `-`.
+    longest queue, drops of data. The flow engine has no queues: `-`.
     """
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
@@ -371,12 +371,11 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
     def over_seeds(name: str, field: str) -> float:
         return mean([row[field] for row in rows[name]])
 
-    def cell(name: str, field: str, unit: float, digits: int, over: Callable[[str, str], float] = over_seeds) -> str:
-        measured = all(field in row for row in rows[name])  # the flow engine has no queues
-        return f"{over(name, field) / unit:.{digits}f}" if measured else "-"
-
-    def largest(name: str, field: str) -> float:
-        return max(row[field] for row in rows[name])
+    def queues(name: str) -> list[str]:
+        if not all("window_mean_queue_bytes" in row for row in rows[name]):
+            return ["-", "-"]
+        largest = max(row["max_queue_bytes"] for row in rows[name])
+        return [f"{over_seeds(name, 'window_mean_queue_bytes') / 1e3:.1f}", f"{largest / 1e3:.1f}"]
 
     busiest = sorted(rows, key=lambda name: -over_seeds(name, "utilisation"))
     cells = [
@@ -384,10 +383,9 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
             name,
             f"{over_seeds(name, 'rate_bps') / 1e9:g}",
             f"{100 * over_seeds(name, 'utilisation'):.1f}",
-            cell(name, "window_mean_queue_bytes", 1e3, 1),
-            cell(name, "max_queue_bytes", 1e3, 1, largest),
-            cell(name, "data_drops", 1, 0),
-            cell(name, "marks", 1, 0),
+            *queues(name),
+            f"{over_seeds(name, 'data_drops'):.0f}",
+            f"{over_seeds(name, 'marks'):.0f}",
         ]
         for name in busiest[:most]
     ]

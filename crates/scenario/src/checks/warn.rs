@@ -283,7 +283,7 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
     let section = &draft.workloads[random.1];
     (beyond(flows) < above).then(|| {
         let message =
-            format!("`{}`: of {flows} flows, only {} are above the {:.0}th percentile", section.name, beyond(flows), share * 100.0);
+            format!("`{}`: of {flows} flows, {} are above the {:.0}th percentile", section.name, beyond(flows), share * 100.0);
         let hint = format!(
             "with so few flows that percentile is mostly chance: use {:.0} flows or more, or report only means and medians",
             above as f64 / (1.0 - share)

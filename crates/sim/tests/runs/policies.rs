@@ -95,7 +95,7 @@ fn spraying_by_hosts_is_refused_where_switches_decide() {
     let text = format!("{}{}", network("refused"), with(&sprayed, "router", "spray", "100pkt").toml());
     let problem =
         scenario::load(&text, "test.toml", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")), &scenario::Options::default());
-    assert!(problem.unwrap_err().to_string().contains("`path_spray` spreads the packets of a flow over several paths"));
+    assert!(problem.unwrap_err().to_string().contains("`path_spray` sends a flow over several planned paths"));
 }
 
 /// A policy that sets headers or ranks cannot be combined with a transport that sets ranks.
