@@ -20,7 +20,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     sizes = {
         "topology.leaves": "3",
         "topology.hosts_per_leaf": "8",
-        "workload.background.flows": "400",
+        "workload.background.flows": "150",
         "workload.incast.senders": "16",
     }
     found = flowloom.Scenario.from_file(ROOT / "examples" / "background_and_incast.toml", set=sizes, seeds=[1, 2])

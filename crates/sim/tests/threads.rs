@@ -57,6 +57,16 @@ fn assert_same_in(point: &Point, cut: Cut, threads: usize, text: &str) {
 /// there are few cores.
 const WAYS: [(usize, usize); 3] = [(2, 2), (3, 1), (7, 1)];
 
+/// The parts and threads for the `n`th of many scenarios: all in `make slow`, else one, with two threads for every eighth
+/// scenario, since waiting for each other after each window takes most of the time of a test.
+fn ways(n: usize) -> Vec<(usize, usize)> {
+    match n {
+        _ if fuzz_count(0) > 0 => WAYS.to_vec(),
+        n if n.is_multiple_of(8) => vec![WAYS[0]],
+        n => vec![[(2, 1), WAYS[1], WAYS[2]][n % 3]],
+    }
+}
+
 fn assert_same_plan(plan: &Plan, ways: &[(usize, usize)], text: &str) {
     for point in &plan.points {
         for &(parts, threads) in ways {
@@ -97,7 +107,7 @@ fn scenarios_in(folder: &Path) -> Vec<PathBuf> {
 /// The scenarios of the benchmark, cut short.
 #[test]
 fn the_benchmarks_are_the_same() {
-    for (name, set) in [
+    for (n, (name, set)) in [
         ("newreno", "topology.k=4 end=6ms"),
         ("newreno", "topology.k=8 end=1ms"),
         ("dctcp", "topology.k=4 end=1ms"),
@@ -111,15 +121,18 @@ fn the_benchmarks_are_the_same() {
         ("ssp", "workload.web.flows=60"),
         ("homa", "workload.web.flows=60"),
         ("ndp", "workload.web.flows=60"),
-    ] {
-        assert_same_plan(&scenario_of(&folder("bench").join(name).with_extension("toml"), set, ""), &WAYS, name);
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_same_plan(&scenario_of(&folder("bench").join(name).with_extension("toml"), set, ""), &ways(n), name);
     }
 }
 
 /// The examples, cut short.
 #[test]
 fn the_examples_are_the_same() {
-    for file in scenarios_in(&folder("examples")) {
+    for (n, file) in scenarios_in(&folder("examples")).into_iter().enumerate() {
         let set = match file.file_stem().and_then(|name| name.to_str()) {
             Some("large") => "topology.k=8 end=50us",
             Some("elephants") => "end=5ms measure.from=1ms measure.until=5ms",
@@ -129,7 +142,7 @@ fn the_examples_are_the_same() {
             }
             _ => "end=5ms",
         };
-        assert_same_plan(&scenario_of(&file, set, ""), &WAYS[..2], &file.display().to_string());
+        assert_same_plan(&scenario_of(&file, set, ""), &ways(n), &file.display().to_string());
     }
 }
 
@@ -192,10 +205,9 @@ fn hosts_with_several_nics_are_the_same() {
 #[test]
 fn series_and_traces_are_the_same() {
     let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n";
-    for slot in ["router", "policy", "controller", "agent"] {
-        for system in systems_with(slot, "10pkt", rest) {
-            assert_same(&format!("{rest}{}", system.toml()), &WAYS[..1]);
-        }
+    let slots = ["router", "policy", "controller", "agent"];
+    for (n, system) in slots.into_iter().flat_map(|slot| systems_with(slot, "10pkt", rest)).enumerate() {
+        assert_same(&format!("{rest}{}", system.toml()), &ways(n));
     }
 }
 
@@ -204,7 +216,9 @@ fn series_and_traces_are_the_same() {
 fn random_scenarios_are_the_same() {
     for n in 0..fuzz_count(120) {
         let (text, _) = random_scenario(n);
-        let (mut rng, (parts, threads)) = (Rng::stream(n, "cut", &[]), WAYS[n as usize / 2 % WAYS.len()]);
+        let mut rng = Rng::stream(n, "cut", &[]);
+        let ways = ways(n as usize / 2);
+        let (parts, threads) = ways[n as usize / 2 % ways.len()];
         for point in &plan(&text).points {
             let chosen = Cut::choose(&point.run, Threads::Exactly(parts));
             let net = &point.run.net;

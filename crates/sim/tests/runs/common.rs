@@ -8,7 +8,9 @@
 use base::registry::Entry;
 use base::{Dur, Rng};
 use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
-use sim::{Continue, Outcome};
+use sim::cut::Cut;
+use sim::{Continue, Outcome, Threads};
+use std::sync::Arc;
 
 /// Parameters that replace an entry's defaults in every test. With them short queues mark, and flows of few
 /// packets reach every phase.
@@ -217,6 +219,13 @@ pub fn plan(text: &str) -> Plan {
 /// Runs a point to its end.
 pub fn run_point(point: &Point) -> Outcome {
     sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
+}
+
+/// Runs a point in so many parts. Parts that cross windows on one thread cost no waiting, and their number decides what is exchanged.
+pub fn run_in_parts(point: &Point, parts: usize, threads: usize) -> Outcome {
+    let cut = Cut::choose(&point.run, Threads::Exactly(parts)).unwrap_or_else(|e| panic!("{}: {e:?}", point.id));
+    assert_eq!(cut.crossing.len(), parts, "{}", point.id);
+    sim::run_cut(&point.run, &Arc::new(cut), threads, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
 }
 
 /// Runs the only point of a scenario text to its end.

@@ -1,11 +1,11 @@
 //! Neighbours that pause each other: closed forms, lossless fabrics, threads, and the oracle.
 
 use crate::both::both;
-use crate::common::{plan, table};
+use crate::common::{plan, run_in_parts, table};
 use base::{FlowId, Time};
 use sim::outcome::{PortRow, StopReason};
 use sim::why::{Life, TimePart, watch};
-use sim::{Continue, Outcome, Threads};
+use sim::{Continue, Outcome};
 
 /// Each flow, of at most 1000 packets, is sent at line rate: only the network can slow it down.
 const BLAST: &str = "transport = { kind = 'dctcp', init_window = 1000, max_cwnd = 1000, handshake = false }\n";
@@ -148,10 +148,9 @@ fn threads_and_failures_give_the_same_bytes() {
         let one = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
         assert!(one.ports.iter().map(|port| port.counts[0]).sum::<u64>() > 100);
         assert_eq!(one.counters.dropped_packets, 0);
-        for threads in [2, 3, 7] {
-            let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
-            assert_eq!(several.threads, threads as u32);
-            assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{threads} threads");
+        for (parts, threads) in [(2, 2), (3, 1), (7, 1)] {
+            let several = run_in_parts(&point, parts, threads);
+            assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{parts} parts on {threads} threads");
         }
     }
 }
@@ -199,9 +198,9 @@ fn a_ring_of_four_switches_deadlocks_and_says_where() {
         // The counts are equal in both runs.
         assert_eq!(sent(&outcome), sent(&on));
     }
-    for threads in [2, 3] {
+    for (parts, threads) in [(2, 2), (3, 1)] {
         let point = &plan(&ring(4, 2, &buffer(""))).points[0];
-        let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
+        let several = run_in_parts(point, parts, threads);
         assert_eq!((&several.flows, &several.ports, &several.deadlock), (&outcome.flows, &outcome.ports, &outcome.deadlock));
     }
 }

@@ -2,9 +2,9 @@
 //! oracle.
 
 use crate::both::both;
-use crate::common::{plan, table};
+use crate::common::{plan, run_in_parts, table};
 use sim::outcome::FlowRow;
-use sim::{Continue, Outcome, Threads};
+use sim::{Continue, Outcome};
 
 /// Each flow is sent at line rate, of 10 Gb/s: only receivers slow it down.
 const BLAST: &str = "transport = { kind = 'dctcp', init_window = 1000, max_cwnd = 1000, handshake = false }\nqdisc = { kind = 'droptail', limit = 'unlimited' }\n";
@@ -115,8 +115,8 @@ fn threads_give_the_same_bytes() {
     let point = &plan(text).points[0];
     let one = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
     assert!((0..10).map(|host| count(&one, &format!("h{host}->leaf{}", host / 4), "receive_queue.dropped")).sum::<u64>() > 0);
-    for threads in [2, 3, 4] {
-        let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
-        assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{threads} threads");
+    for (parts, threads) in [(2, 2), (3, 1), (4, 1)] {
+        let several = run_in_parts(point, parts, threads);
+        assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{parts} parts on {threads} threads");
     }
 }
