@@ -392,7 +392,7 @@ def unit(number: Number, sizes: Sequence[float]) -> tuple[float, str]:
     if number.kind == "growth" and number.than != "difference":
         return 0.01, f" % per unit of {number.over}"
     base = number.metric.rpartition("_")[2]
-    if base in ("s", "bps") and number.kind in ("value", "difference") and not number.per:
+    if base in ("s", "bps", "bytes") and number.kind in ("value", "difference") and not number.per:
         factor, name = words.scale(base, sizes)
         return factor, f" {name}"
     return 1.0, ""
