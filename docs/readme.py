@@ -1,6 +1,6 @@
 """Writes the tables and the figure of README.md from results: `make docs`. The tests compare README.md with what this would write.
 
-A part between `<!-- name: ... -->` and `<!-- end -->` is written as a whole. The digest of the demo's results stands in it, so that
+A part between `<!-- name: ... -->` and `<!-- end -->` is written as a whole. The digest of the demo's results is in it, so that
 a figure which was drawn from other results is noticed.
 """
 

@@ -120,7 +120,7 @@ def matrix_places(results: Results) -> list[Place]:
     """Returns the columns of the scenarios that were run."""
     found = []
     for scenario, name in TRAFFIC.items():
-        one = results if results.config["name"] == "botcp-" + scenario.replace("_", "-") else measures.beside(results, scenario)
+        one = results if results.config["name"] == "botcp-" + scenario.replace("_", "-") else measures.results_of(results, scenario)
         if one is None:
             continue
         fanin = scenario == "matrix_fanin"

@@ -10,7 +10,7 @@ import numpy as np
 from flowloom.api.results import Results
 from flowloom.figures import sizes, style
 from flowloom.figures.panels import DWARFED, metric_panels, range_panel
-from flowloom.papers.measures import beside, flows, statistic
+from flowloom.papers.measures import flows, results_of, statistic
 from flowloom.runs.data import Data, Run, mean
 from flowloom.runs.numbers import Curves, Points, Sample, combined, minus, quotient, relative
 
@@ -171,7 +171,7 @@ w1 = w2 = w3 = w4 = w5 = slowdown
 
 def ratio(results: Results) -> Figure:
     """Draws the p99 slowdowns of the other systems divided by Homa's, by message size, for all workloads that were run."""
-    opened = {name: results if name == WORKLOADS[-1] else beside(results, name) for name in WORKLOADS}
+    opened = {name: results if name == WORKLOADS[-1] else results_of(results, name) for name in WORKLOADS}
     shown = {name: one for name, one in opened.items() if one is not None}
     fig = style.figure(len(shown), 1, width=2.7, height=2.9)
     axes = style.panels(fig, 1, len(shown))
@@ -200,7 +200,7 @@ def ratio(results: Results) -> Figure:
 
 def load(results: Results) -> Figure:
     """Draws the completed payload as a share of the ideal schedule's, and slowdowns, by load."""
-    found = of_loads(results, beside(results, "w4"))
+    found = of_loads(results, results_of(results, "w4"))
     systems = [system for system in found.systems if system != IDEAL]
     fig = style.figure(3, 1, width=3.8)
     axes = style.panels(fig, 1, 3)

@@ -114,7 +114,7 @@ def convergence_acks_fat(results: Results) -> Figure:
 def far_ends(results: Results, figure: str) -> Figure:
     """A row for the fluid on links without the share of ACKs, and one for each system of the convergence study `figure`."""
     found = {"fluid without what ACKs take": without_acks(results)}
-    packets = measures.beside(results, figure)
+    packets = measures.results_of(results, figure)
     if packets is not None:
         systems = [system for system in packets.systems if system != FLUID]
         found |= {system: ends(figure, packets).get(f"{figure}.{system}.far", {}) for system in systems}

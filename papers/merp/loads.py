@@ -45,7 +45,7 @@ def panels(results: Results, shown: Sequence[Panel], systems: Sequence[str] | No
 def printed(results: Results, claim_id: str) -> str:
     """The paper's number and ours: "reduction at load 0.8: paper > 12 %, ours 14 % [11, 17]"."""
     claim = next(claim for claim in shelf.load("merp").claims if claim.id == claim_id)
-    of = measures.beside(results, claim.scenario) if claim.scenario else results
+    of = measures.results_of(results, claim.scenario) if claim.scenario else results
     worst = claims.judge(claim, {} if of is None else {claim.scenario or claim.figure: of}).worst.found
     what = claim.system if claim.kind == "value" else claim.kind
     return f"{what} at {worst.where or 'load 0.8'}: paper {claim.printed}, ours {claims.text(claim, worst.estimate)}"

@@ -162,7 +162,7 @@ def dead(results: Results) -> tuple[float, float] | None:
 
 def paired(results: Results, system: str, load: float) -> dict[int, tuple[Array, Array, Array]]:
     """Starts in ms, and FCTs with and without the failure, of the same flows, by seed; Fig. 10 has the runs without."""
-    whole = measures.beside(results, "fig10")
+    whole = measures.results_of(results, "fig10")
     found = {}
     for seed, (data, run) in {run.seed: (data, run) for data, run in numbers.Points(results).runs(system, load=load)}.items():
         others = (

@@ -13,7 +13,7 @@ from flowloom.base import words
 from flowloom.figures import sizes, style
 from flowloom.figures.drawing import Array
 from flowloom.figures.panels import swept_ticks
-from flowloom.papers.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.papers.measures import flows, ports, results_of, share, statistic, totals, transport, wasted_credits
 from flowloom.runs.data import Data, Run, mean
 from flowloom.runs.numbers import Measure, Points, average, quotient
 
@@ -202,7 +202,7 @@ def rows_panel(
 
 def incasts(results: Results) -> Points | None:
     """The incasts, if they were run."""
-    found = beside(results, "incast")
+    found = results_of(results, "incast")
     return None if found is None else Points(found)
 
 

@@ -78,12 +78,12 @@ class Direct(Executor):
 
 
 def test_results_are_the_same_bytes(scenario: Scenario, here: Path, tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
-        results = scenario.run(on=pool, out=tmp_path / "there", progress=told.append)
+        results = scenario.run(on=pool, out=tmp_path / "there", progress=reported.append)
     assert results.complete and len(results.runs) == POINTS
     assert files(tmp_path / "there") == files(here) and len(files(here)) > 2 * POINTS
-    assert [one["points_done"] for one in told] == list(range(POINTS + 1)) and told[-1]["remaining_s"] == 0
+    assert [one["points_done"] for one in reported] == list(range(POINTS + 1)) and reported[-1]["remaining_s"] == 0
 
 
 def test_a_run_goes_on_wherever_it_was_begun(scenario: Scenario, here: Path, tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_a_scheduler_that_is_not_there(
             held.listen()
         address = f"dask://127.0.0.1:{held.getsockname()[1]}"
         assert main(["run", "small.toml", "--on", address]) == 5
-    told = capfd.readouterr().err
-    assert f"no scheduler answers at `{address}`" in told and "hint: `dask scheduler`" in told and "Traceback" not in told
+    err = capfd.readouterr().err
+    assert f"no scheduler answers at `{address}`" in err and "hint: `dask scheduler`" in err and "Traceback" not in err
     assert not (quick / "results").exists(), "nothing is written"
 
 
@@ -329,8 +329,8 @@ def test_shares_that_do_not_belong_together(quick: Path, capfd: pytest.CaptureFi
     assert main(["run", "small.toml", "--shard", "1/2"]) == 0
     assert main(["run", "small.toml", "--set", "mtu=9000B", "--shard", "2/2", "--out", "results/b"]) == 0
     assert main(["merge", "results/small-shard1of2", "results/b", "--out", "results/m"]) == 5
-    told = capfd.readouterr().err
-    assert "are not shards of one run: their scenarios differ" in told and not (quick / "results/m").exists()
+    err = capfd.readouterr().err
+    assert "are not shards of one run: their scenarios differ" in err and not (quick / "results/m").exists()
     for wrong in (["--shard", "3/2"], ["--on", "dusk"], ["--shard", "1/2", "--on", "dask"]):
         assert main(["run", "small.toml", *wrong]) == 2
     assert main(["run", "small.toml", "--set", "seed=auto", "--shard", "1/2"]) == 2

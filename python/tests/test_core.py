@@ -74,9 +74,9 @@ def test_a_scenario_that_may_mislead_warns(tmp_path: Path) -> None:
     found = next(warning for warning in heavy.warnings if "offers" in warning["message"])
     assert (found["file"], found["line"], found["col"]) == ("heavy.toml", 8, 8)
     assert "offers the link" in found["message"] and found["hint"]
-    with pytest.warns(package.ScenarioWarning, match=r"heavy.toml:8:8: `workload.web.load`: `1.5` offers[^\n]*\nhint: ") as told:
+    with pytest.warns(package.ScenarioWarning, match=r"heavy.toml:8:8: `workload.web.load`: `1.5` offers[^\n]*\nhint: ") as warned:
         heavy.run(out=tmp_path / "heavy")
-    assert len(told) == len(heavy.warnings)
+    assert len(reported) == len(heavy.warnings)
 
 
 def test_a_dict_is_the_same_scenario_as_its_text() -> None:
@@ -196,9 +196,9 @@ def test_finished_points_are_kept(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_and_may_stop_the_run(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
-    _core.Scenario.from_dict(SMALL).run(progress=told.append)
-    last = told[-1]
+    reported: list[dict[str, Any]] = []
+    _core.Scenario.from_dict(SMALL).run(progress=reported.append)
+    last = reported[-1]
     assert (last["points_done"], last["points_total"], last["flows_done"], last["flows_total"]) == (8, 8, 240, 240)
     assert last["events"] > 0 and last["elapsed_s"] > 0 and "point" in last
 

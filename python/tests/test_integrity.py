@@ -321,9 +321,9 @@ def test_no_member_lies_outside(path: str) -> None:
 def test_points_that_are_removed_during_a_run_are_missed(here: Path, gone: str) -> None:
     removed = False
 
-    def progress(told: dict[str, Any]) -> None:
+    def progress(reported: dict[str, Any]) -> None:
         nonlocal removed
-        if told["points_done"] == 4 and not removed:
+        if reported["points_done"] == 4 and not removed:
             shutil.rmtree(here / gone)
             removed = True
 

@@ -1,4 +1,4 @@
-"""Pictures of the network: what is drawn of its links, and where its nodes stand."""
+"""Pictures of the network: what is drawn of its links and nodes."""
 
 from __future__ import annotations
 

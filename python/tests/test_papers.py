@@ -375,10 +375,10 @@ def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path
     # A plan, the results of another, and what a claim asks: each makes its scenario run again.
     two = tiny / "two.toml"
     two.write_text(two.read_text().replace("seed = [1, 2, 3]", "seed = [1, 2, 3, 4]"))
-    told = json.loads(first["claims.json"])
-    told["claims"][0]["parts"][0]["mean"] = 77.0
-    told["scenarios"]["three"]["smoke"] = "00000000"
-    (page / "claims.json").write_text(json.dumps(told))
+    reported = json.loads(first["claims.json"])
+    reported["claims"][0]["parts"][0]["mean"] = 77.0
+    reported["scenarios"]["three"]["smoke"] = "00000000"
+    (page / "claims.json").write_text(json.dumps(reported))
     (page / "gone.png").write_bytes(b"of a figure that the paper no longer has")
     (page / "a.png").write_bytes(b"kept")
     assert again() == ["two", "three"]

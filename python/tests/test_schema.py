@@ -1,4 +1,4 @@
-"""What the command line tells of the program: the schema of scenarios, which editors check against, and lists of names."""
+"""The schema of scenarios, which editors check against, and the lists of names."""
 
 from __future__ import annotations
 

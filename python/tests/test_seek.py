@@ -187,7 +187,7 @@ qdisc.limit = "50pkt"
         SCENARIO.replace("workload.web", "workload.other") + profiles.replace("workload.web", "workload.other"),
         "two.toml",
     )
-    told = """
+    settings = """
 [[seek.setting]]
 name = "load"
 keys = ["one:workload.web.load", "two:workload.other.load"]
@@ -206,7 +206,7 @@ choices = ["plain", "near"]
 source = "any"
 """
     both = SEEK.replace("points = 4", 'points = 4\nscenarios = ["one.toml", "two.toml"]\nprofile = "short"')
-    found = study.read(written(tmp_path, both + told, "seek.toml"))
+    found = study.read(written(tmp_path, both + settings, "seek.toml"))
     found.refuse_unknown()
     place = found.place([0.5, 0.25, 0.75, 0.75])
     assert place.values[1:] == ("0.3", "long", "near")
@@ -261,8 +261,8 @@ def test_a_point_is_run_once_and_never_again(tmp_path: Path) -> None:
     # Every place is a run like any other, and says what the answer says.
     folder = next(folder.parent for folder in out.glob("*/*/points.parquet"))
     assert Results.open(folder).complete
-    told = json.loads((out / "seek.json").read_text())
-    assert len(told["visits"]) == 5 and {visit["stage"] for visit in told["visits"]} == {"design", "usual"}
+    found = json.loads((out / "seek.json").read_text())
+    assert len(found["visits"]) == 5 and {visit["stage"] for visit in found["visits"]} == {"design", "usual"}
     number = answer.visits[0].seen["queues"].number
     alone = Scenario.from_file(file, set={"system.DCTCP.qdisc.mark": answer.visits[0].place.values[0]}).run()
     by = {run.system: alone.metric(run, "mean_queue_bytes") or 0.0 for run in alone.runs}

@@ -238,7 +238,7 @@ impl<'a> Cx<'a> {
     /// packet can name its path with its [`path_tag`](Packet::path_tag).
     pub fn ask_path(&mut self, flow: FlowId, path: Path) {
         self.io.events.push_back(HostEvent::Path(flow, path));
-        self.table.note_news();
+        self.table.note_change();
     }
     /// Closes the sender's state of `flow`, and forgets its timers.
     pub fn close(&mut self, flow: FlowId) {

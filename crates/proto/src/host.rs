@@ -162,8 +162,8 @@ pub struct FlowTable {
     /// Ended flows for which others may wait, with the host where each ended; `None` if no flow
     /// waits for another.
     ended: Option<Vec<(FlowId, HostId)>>,
-    /// See [`FlowTable::take_news`].
-    news: bool,
+    /// See [`FlowTable::take_change`].
+    changed: bool,
     /// The counters of all flows, by flow; each flow has all counters of the system's protocols.
     counts: Vec<u64>,
     counters: usize,
@@ -224,14 +224,14 @@ impl FlowTable {
         self.ended = Some(Vec::new());
     }
     /// Records that a host has an event for the run.
-    pub fn note_news(&mut self) {
-        self.news = true;
+    pub fn note_change(&mut self) {
+        self.changed = true;
     }
     /// Returns whether a flow has finished, closed or been given up, or a host has an event for the
     /// run, since the last call. This is a single word to check per event.
     #[inline]
-    pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+    pub fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
     /// Takes an ended flow, with the host where it ended.
     pub fn pop_ended(&mut self) -> Option<(FlowId, HostId)> {
@@ -308,7 +308,7 @@ impl FlowTable {
         let finishes = delivery.new_bytes > 0 && record.delivered_bytes == flow.size_bytes;
         if finishes {
             record.finish = now;
-            self.news = true;
+            self.changed = true;
             self.unfinished -= 1;
             self.hopeless -= usize::from(record.terminated);
             if let Some(ended) = self.ended.as_mut().filter(|_| !record.terminated) {
@@ -330,14 +330,14 @@ impl FlowTable {
         let record = &mut self.records[flow.index()];
         assert!(!record.closed, "flow {flow} closed twice");
         record.closed = true;
-        self.news = true;
+        self.changed = true;
         self.unclosed -= 1;
     }
     /// Records that the sender gave up the flow. Packets in flight may still finish it.
     pub fn terminate(&mut self, flow: &Flow) {
         let record = &mut self.records[flow.id.index()];
         record.terminated = true;
-        self.news = true;
+        self.changed = true;
         if record.finish == Time::MAX {
             self.hopeless += 1;
             if let Some(ended) = &mut self.ended {

@@ -282,7 +282,7 @@ mod tests {
             // The run finds the request after the policy has handled all other events.
             host.with(|transport, cx| policy_host.settle(transport, cx));
             assert_eq!(host.io.events.pop_front(), Some(HostEvent::Path(FlowId(0), Path::Index(1))));
-            assert!(host.table.take_news());
+            assert!(host.table.take_change());
         }
     }
 

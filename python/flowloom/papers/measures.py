@@ -56,7 +56,7 @@ def wasted_credits(results: Data, run: Run) -> float:
     return share(*totals(flows(results, run, f"{kind}.wasted", f"{kind}.credits")))
 
 
-def beside(results: Data, scenario: str) -> Results | None:
+def results_of(results: Data, scenario: str) -> Results | None:
     """Returns the results of another scenario of the paper, if their folder is next to that of
     these results.
     """

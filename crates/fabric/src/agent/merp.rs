@@ -145,7 +145,7 @@ pub struct Row {
     /// Like `local`, after synchronisation with the other ports.
     pub expected: Dur,
     /// Whether another port pauses the flow.
-    pub paused_elsewhere: bool,
+    pub paused_by_other_port: bool,
     /// When its last packet started to leave the port.
     pub last_seen: Time,
     /// One round trip after the flow was last granted its rate (`hold_granted`); 0: it was never
@@ -212,7 +212,7 @@ impl Merp {
     /// Returns the rank of a flow that may hold the port; `None` for other flows.
     #[inline]
     fn rank(params: &Params, flow: FlowId, row: &Row) -> Option<Rank> {
-        let eligible = (row.rs > 0 || !params.rank_needs_rs) && !(row.paused_elsewhere && params.skip_paused);
+        let eligible = (row.rs > 0 || !params.rank_needs_rs) && !(row.paused_by_other_port && params.skip_paused);
         eligible.then(|| (row.vdl(), row.arrived, flow))
     }
 
@@ -225,7 +225,7 @@ impl Merp {
             arrived: now,
             local: Dur::ZERO,
             expected: Dur::ZERO,
-            paused_elsewhere: false,
+            paused_by_other_port: false,
             last_seen: now,
             held_until: Time::ZERO,
         };
@@ -299,7 +299,7 @@ impl Merp {
         if params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
         }
-        row.paused_elsewhere = header.is_paused_elsewhere();
+        row.paused_by_other_port = header.is_paused_by_other_port();
         row.last_seen = cx.now;
         self.leaders.on_change(flow, from, Self::rank(params, flow, row));
         Some(*row)
@@ -469,7 +469,7 @@ impl Agent for Merp {
             // line rate.
             value(flow, "expansion_ratio", row.expected.as_secs_f64() / self.rate.tx_time(row.size).as_secs_f64());
             value(flow, "left_bytes", row.rs as f64);
-            value(flow, "paused", f64::from(u8::from(row.paused_elsewhere)));
+            value(flow, "paused", f64::from(u8::from(row.paused_by_other_port)));
         }
     }
 }

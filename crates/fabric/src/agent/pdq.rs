@@ -102,7 +102,7 @@ pub struct Entry {
     /// Round trip of the sender.
     pub rtt: Dur,
     /// When the flow's last packet left the port.
-    pub heard: Time,
+    pub last_seen: Time,
 }
 
 impl Entry {
@@ -149,7 +149,7 @@ pub struct Pdq {
     adjusted: Time,
     /// The most critical flows, the most critical first.
     list: Vec<Entry>,
-    /// Lower bound of `heard` of all entries.
+    /// Lower bound of `last_seen` of all entries.
     oldest: Time,
     /// When a paused flow was last accepted, and which flow.
     accepted: Option<(Time, FlowId)>,
@@ -194,8 +194,8 @@ impl Pdq {
     }
     fn drop_stale(&mut self, now: Time) {
         if self.oldest.after(self.params.stale) < now {
-            self.list.retain(|entry| entry.heard.after(self.params.stale) >= now);
-            self.oldest = self.list.iter().map(|entry| entry.heard).min().unwrap_or(Time::MAX);
+            self.list.retain(|entry| entry.last_seen.after(self.params.stale) >= now);
+            self.oldest = self.list.iter().map(|entry| entry.last_seen).min().unwrap_or(Time::MAX);
         }
     }
     /// Returns how many flows the list may hold: twice the number of flows that send.
@@ -247,7 +247,7 @@ impl Pdq {
         }
         self.list.insert(at, entry);
         self.list.truncate(limit);
-        self.oldest = self.oldest.min(entry.heard);
+        self.oldest = self.oldest.min(entry.last_seen);
         Some(at)
     }
 
@@ -255,7 +255,7 @@ impl Pdq {
     fn on_forward(&mut self, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) {
         let flow = packet.flow;
         self.drop_stale(cx.now);
-        if header.is_paused_elsewhere(self.port) {
+        if header.is_paused_by_other_port(self.port) {
             return self.remove(flow);
         }
         let deadline = cx.flows[flow.index()].deadline.unwrap_or(Time::MAX);
@@ -266,7 +266,7 @@ impl Pdq {
             deadline,
             expected: Dur(header.expected_ps),
             rtt: Dur(header.rtt_ps),
-            heard: cx.now,
+            last_seen: cx.now,
         };
         let known = self.index(flow).map(|at| self.list[at]);
         let entry = known.map_or(reported, |known| Entry { rate: known.rate, paused: known.paused, ..reported });
@@ -294,7 +294,7 @@ impl Pdq {
 
     /// Handles a returning answer (Alg. 3).
     fn on_answer(&mut self, flow: FlowId, header: &mut Header) {
-        if header.is_paused_elsewhere(self.port) {
+        if header.is_paused_by_other_port(self.port) {
             self.remove(flow);
         }
         if header.is_paused() {
@@ -304,7 +304,7 @@ impl Pdq {
         if let Some(at) = ahead {
             (self.list[at].paused, self.list[at].rate) = (paused, Rate(header.rate_bps));
         }
-        if ahead.is_some() || paused && !header.is_paused_elsewhere(self.port) {
+        if ahead.is_some() || paused && !header.is_paused_by_other_port(self.port) {
             let ahead = ahead.unwrap_or(self.list.len()) as u64;
             header.probe_rtts = header.probe_rtts.max(self.params.probe_spacing.0.saturating_mul(ahead));
         }

@@ -268,7 +268,7 @@ mod tests {
             let expected = Dur(num * SEC / den);
             let (arrived, last_seen) = (Time(at * SEC), Time::ZERO);
             let held_until = Time::ZERO;
-            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, last_seen, held_until };
+            let row = Row { size, rs, arrived, local: expected, expected, paused_by_other_port: false, last_seen, held_until };
             table.insert(FlowId(id), row);
         }
         table

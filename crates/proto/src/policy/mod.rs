@@ -169,7 +169,7 @@ impl<'a> Cx<'a> {
     /// whose `META` sets `many_paths`.
     pub fn ask_path(&mut self, flow: FlowId, path: Path) {
         self.events.push_back(HostEvent::Path(flow, path));
-        self.table.note_news();
+        self.table.note_change();
     }
     /// Returns the ports between switches that the paths of a flow that this host sends use, for a
     /// policy whose [`Meta::knows`] has `paths`. A packet of the router's own kinds that names a

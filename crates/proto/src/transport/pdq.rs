@@ -115,7 +115,7 @@ impl Header {
     }
     /// Returns whether a port other than `port` pauses the flow.
     #[inline]
-    pub fn is_paused_elsewhere(&self, port: LinkId) -> bool {
+    pub fn is_paused_by_other_port(&self, port: LinkId) -> bool {
         self.is_paused() && self.paused_by != port.0 + 1
     }
     /// Records that `port` pauses the flow.

@@ -24,7 +24,7 @@ impl<P: Probe> World<P> {
     #[inline(never)]
     pub fn poll_plain(&mut self, links: &mut impl Links<Carried>, id: HostId) {
         let blocked = self.pull::<false>(links, id);
-        if self.table.take_news() {
+        if self.table.take_change() {
             self.on_host_events(links, id);
         }
         let host = &self.hosts[id.index()];
@@ -45,7 +45,7 @@ impl<P: Probe> World<P> {
             self.look_at_nic(links, id, nic);
         }
         let blocked = self.pull::<true>(links, id);
-        if self.table.take_news() {
+        if self.table.take_change() {
             self.on_host_events(links, id);
         }
         let room = match (blocked, shaped) {

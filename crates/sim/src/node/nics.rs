@@ -22,7 +22,7 @@ impl<P: Probe> World<P> {
             }
         }
         let blocked = self.pull_several(links, id);
-        if self.table.take_news() {
+        if self.table.take_change() {
             self.on_host_events(links, id);
         }
         let room = if blocked { nics.map(|nic| self.room_at(links, id, nic)).min() } else { None };

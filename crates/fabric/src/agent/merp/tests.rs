@@ -159,7 +159,7 @@ fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
             arrived: Time::ZERO,
             local: due,
             expected: due,
-            paused_elsewhere: false,
+            paused_by_other_port: false,
             last_seen: Time::ZERO,
             held_until: Time::ZERO,
         };
@@ -447,11 +447,11 @@ proptest! {
                 None => 2,
                 Some(row) => {
                     let mine = (row.vdl(), row.arrived, flow);
-                    let others = b.port.table().iter().filter(|(other, row)| other.0 != flow && row.rs > 0 && !row.paused_elsewhere);
+                    let others = b.port.table().iter().filter(|(other, row)| other.0 != flow && row.rs > 0 && !row.paused_by_other_port);
                     others.filter(|(other, row)| (row.vdl(), row.arrived, other.0) < mine).count()
                 }
             };
-            let first = b.port.table().iter().filter(|(f, row)| f.0 != flow && row.rs > 0 && !row.paused_elsewhere);
+            let first = b.port.table().iter().filter(|(f, row)| f.0 != flow && row.rs > 0 && !row.paused_by_other_port);
             let first_rs = first.min_by_key(|(f, row)| (row.vdl(), row.arrived, *f)).map_or(0, |(_, row)| row.rs);
             let granted = match ahead {
                 0 => 999_000_000,

@@ -113,7 +113,7 @@ fn golden() -> Bench {
             deadline: Time::MAX,
             expected: Dur::from_us(expected),
             rtt: RTT,
-            heard: Time::ZERO,
+            last_seen: Time::ZERO,
         });
     }
     b
@@ -176,7 +176,7 @@ fn the_most_critical_flow_gets_the_port_and_the_others_are_paused() {
     let header = b.settle(0, 1, 5000);
     assert_eq!((header.rate_bps, header.paused_by), (GBPS, 0));
     let header = b.settle(10, 2, 6000);
-    assert!(header.is_paused() && !header.is_paused_elsewhere(PORT) && header.rate_bps == 0);
+    assert!(header.is_paused() && !header.is_paused_by_other_port(PORT) && header.rate_bps == 0);
     assert!(b.entry(2).paused && b.entry(2).rate == Rate(0));
     // A shorter flow preempts.
     assert_eq!(b.settle(20, 0, 4000).rate_bps, GBPS);

@@ -245,12 +245,12 @@ fn a_burst_below_a_credit_and_a_rate_of_nothing_are_problems() {
 proptest! {
     /// A simple model: one list per class, and each rule written out.
     #[test]
-    fn it_behaves_as_the_model(ops in prop::collection::vec((0u8..6, 1u64..200), 1..200), after in any::<bool>(), beside in any::<bool>()) {
+    fn it_behaves_as_the_model(ops in prop::collection::vec((0u8..6, 1u64..200), 1..200), after in any::<bool>(), with_protected in any::<bool>()) {
         let change = |params: &mut Params| {
             (params.limit, params.drop, params.protect) = (Auto::Set(Limit::Packets(6)), Limit::Packets(3), Limit::Packets(5));
             (params.probes, params.credits) = (Limit::Packets(2), Limit::Packets(3));
             params.rule = if after { Rule::After } else { Rule::Before };
-            params.when = if beside { When::BesideProtected } else { When::Any };
+            params.when = if with_protected { When::BesideProtected } else { When::Any };
         };
         let mut q = queue(change);
         let (mut credits, mut controls, mut data) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
@@ -268,7 +268,7 @@ proptest! {
                     let (u, s) = (of(&data, 3), of(&data, 2));
                     let (packet, fits) = match kind {
                         2 => {
-                            let early = u + s + usize::from(after) >= 3 && (!beside || u > 0);
+                            let early = u + s + usize::from(after) >= 3 && (!with_protected || u > 0);
                             (droppable(n), u + s < 6 && !early)
                         }
                         3 => (protected(n), u + s < 5),

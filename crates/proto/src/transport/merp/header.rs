@@ -49,7 +49,7 @@ base::header! {
         theta_bps: u64,
         /// How long the sender takes to use a grant: its round trip, ps.
         rtt_ps: u64,
-        /// See [`Header::paused`] and [`Header::is_paused_elsewhere`].
+        /// See [`Header::paused`] and [`Header::is_paused_by_other_port`].
         pauses: u64,
         /// See [`Header::theta_share`], [`Header::ports`], [`Header::REROUTE`], [`UNKNOWN`] and [`STATELESS`].
         bits: u64,
@@ -100,7 +100,7 @@ impl Header {
     /// Returns whether a port other than the current one pauses the flow: an earlier port by this
     /// packet, or a later port by the newest ACK.
     #[inline]
-    pub fn is_paused_elsewhere(&self) -> bool {
+    pub fn is_paused_by_other_port(&self) -> bool {
         self.paused() != 0 || self.pauses >> 32 >> self.ports() > 1
     }
     /// Records that the packet leaves a port, and whether that port pauses the flow.

@@ -130,7 +130,7 @@ fn a_paused_flow_probes_and_names_the_port_that_pauses_it() {
     assert_eq!((probe.wire_len, probe.payload, probe.sent_at), (40, 0, at_us(100)));
     let h = header(&s, &probe);
     assert_eq!((h.paused_by, h.rate_bps), (7, GBPS));
-    assert!(h.is_paused_elsewhere(LinkId(5)) && !h.is_paused_elsewhere(LinkId(6)));
+    assert!(h.is_paused_by_other_port(LinkId(5)) && !h.is_paused_by_other_port(LinkId(6)));
     // One probe at a time.
     assert_eq!(s.advance(at_us(700)), []);
     assert_eq!(kinds(&answer(&mut s, &probe, 0, |_| ())), [Kind::DATA], "released");
