@@ -76,7 +76,7 @@ def test_a_scenario_that_may_mislead_warns(tmp_path: Path) -> None:
     assert "offers the link" in found["message"] and found["hint"]
     with pytest.warns(package.ScenarioWarning, match=r"heavy.toml:8:8: `workload.web.load`: `1.5` offers[^\n]*\nhint: ") as warned:
         heavy.run(out=tmp_path / "heavy")
-    assert len(reported) == len(heavy.warnings)
+    assert len(warned) == len(heavy.warnings)
 
 
 def test_a_dict_is_the_same_scenario_as_its_text() -> None:
