@@ -246,13 +246,20 @@ pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
 
 /// Writes a flow table and returns its workload section.
 pub fn table_of(name: &str, csv: &str) -> String {
-    // Tables of one name may differ from test to test.
-    let file = format!("{name}-{:016x}.csv", xxhash_rust::xxh3::xxh3_64(csv.as_bytes()));
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(&file);
-    // Tests run in parallel and two may write the same table: a rename keeps a test from reading half a file.
+    format!("[workload.flows]\nkind = 'table'\npath = '{}'\n", file(&format!("{name}.csv"), csv))
+}
+
+/// Writes a file that scenarios may name, and returns its name.
+///
+/// Tests run in parallel, and several may write the same file: its name depends on its content, and a rename keeps a test
+/// from reading half a file.
+pub fn file(name: &str, text: &str) -> String {
+    let (stem, suffix) = name.split_once('.').expect("a name with a suffix");
+    let name = format!("{stem}-{:016x}.{suffix}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
     let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-    std::fs::write(&own, csv).and_then(|()| std::fs::rename(&own, &path)).expect("the test folder is writable");
-    format!("[workload.flows]\nkind = 'table'\npath = '{file}'\n")
+    std::fs::write(&own, text).and_then(|()| std::fs::rename(&own, &path)).expect("the test folder is writable");
+    name
 }
 
 /// The `n`th random scenario, and whether its buffers are deep enough that every flow must finish well before the end.

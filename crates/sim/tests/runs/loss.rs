@@ -1,6 +1,6 @@
 //! Links that lose packets at random, in whole runs. The oracle tests and random scenarios have such links too.
 
-use crate::common::{kinds, run, system, table, table_of};
+use crate::common::{file, kinds, run, system, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 
@@ -44,9 +44,9 @@ fn every_transport_delivers_all_over_links_that_lose_packets() {
 fn two_cables(first: &str, second: &str) -> Outcome {
     let name = format!("loss-{first}-{second}");
     let cables = format!("a,b,rate,delay,loss\nh0,s,1Gbps,1us,{first}\nh1,s,1Gbps,1us,{second}\nh2,s,10Gbps,1us,\n");
-    table_of(&name, &cables);
+    let cables = file(&format!("{}.csv", name.replace('.', "_")), &cables);
     let flows = table("loss-cables", &[(0, 2, 1_000_000, 0), (1, 2, 1_000_000, 0)]);
-    run(&format!("seed = 1\n[topology]\nkind = 'file'\npath = '{name}.csv'\n{flows}{}", system("newreno", "unlimited")))
+    run(&format!("seed = 1\n[topology]\nkind = 'file'\npath = '{cables}'\n{flows}{}", system("newreno", "unlimited")))
 }
 
 #[test]

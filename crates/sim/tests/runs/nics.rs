@@ -1,6 +1,6 @@
 //! Hosts with several NICs: the NIC that flows and packets leave through, their rates, and failures of a NIC's link.
 
-use crate::common::{choices, fits, kinds, plan, run, run_point, system, system_of, systems_with, table, table_of, with};
+use crate::common::{choices, file, fits, kinds, plan, run, run_point, system, system_of, systems_with, table, with};
 use fabric::paths::five_tuple;
 use fabric::router::Env;
 use fabric::router::ecmp::{Ecmp, Params as EcmpParams};
@@ -28,10 +28,9 @@ const PODS: &str = "[topology]\nkind = 'rail'\npods = 2\nservers = 2\nnics = 2\n
 /// Two hosts with two cables each to one switch, from a file.
 fn bonded() -> String {
     let cables = "a,b,rate,delay\nh0,s,1Gbps,10us\nh0,s,1Gbps,10us\nh1,s,1Gbps,10us\nh1,s,1Gbps,10us\n";
-    // `table_of` is called only for the files that it writes.
-    table_of("nics-cables", cables);
-    table_of("nics-nodes", "name,kind\nh0,host\nh1,host\ns,switch\n");
-    "[topology]\nkind = 'file'\npath = 'nics-cables.csv'\nnodes = 'nics-nodes.csv'\n".to_owned()
+    let cables = file("nics-cables.csv", cables);
+    let nodes = file("nics-nodes.csv", "name,kind\nh0,host\nh1,host\ns,switch\n");
+    format!("[topology]\nkind = 'file'\npath = '{cables}'\nnodes = '{nodes}'\n")
 }
 
 /// The packets that left over each link of this name.

@@ -1,6 +1,6 @@
 //! PDQ in a network: flows one after another, deadlines, and ACKs on the reverse of the data path.
 
-use crate::common::{plan, run, run_point, system, system_of, table};
+use crate::common::{plan, run, run_point, system, system_of, table, table_of};
 use sim::Outcome;
 use sim::outcome::{FlowRow, StopReason};
 
@@ -109,9 +109,7 @@ fn deadlines_are_met_more_often_when_ports_know_them() {
 #[test]
 fn hopeless_flows_do_not_hold_the_others_up() {
     let csv = "src,dst,size_bytes,start,deadline\nh3,h0,1000000,0s,5ms\nh4,h0,1000000,0s,10ms\nh6,h0,1000000,0s,12ms\n";
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pdq-hopeless.csv");
-    std::fs::write(path, csv).unwrap();
-    let flows = "[workload.flows]\nkind = 'table'\npath = 'pdq-hopeless.csv'\n";
+    let flows = table_of("pdq-hopeless", csv);
     let outcome = run(&format!("{TREE}{flows}{}", system("pdq", "100pkt")));
     // Each flow takes 8.2 ms.
     let [first, second, third] = &outcome.flows[..] else { panic!("three flows") };

@@ -1,7 +1,7 @@
 //! Neighbours that pause each other: closed forms, lossless fabrics, threads, and the oracle.
 
 use crate::both::both;
-use crate::common::{plan, run_in_parts, table};
+use crate::common::{file, plan, run_in_parts, table};
 use base::{FlowId, Time};
 use sim::outcome::{PortRow, StopReason};
 use sim::why::{Life, TimePart, watch};
@@ -165,12 +165,12 @@ fn ring(switches: u32, ahead: u32, more: &str) -> String {
     for at in 0..switches {
         cables += &format!("s{at},s{},10Gbps,1us\n", (at + 1) % switches);
     }
-    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv")), cables).unwrap();
+    let cables = file(&format!("{name}.csv"), &cables);
     let hosts = 3 * switches;
     // Two flows of each host, so that where there are two ways round both are taken.
     let rows: Vec<_> = (0..2 * hosts).map(|i| (i % hosts, (i % hosts + 3 * ahead) % hosts, 1_000_000, 0)).collect();
     let flows = table(&format!("{name}-{ahead}-flows"), &rows);
-    format!("end = '20ms'\n[topology]\nkind = 'file'\npath = '{name}.csv'\n{flows}[[system]]\nlabel = 'x'\n{BLAST}{FIFO}{more}\n")
+    format!("end = '20ms'\n[topology]\nkind = 'file'\npath = '{cables}'\n{flows}[[system]]\nlabel = 'x'\n{BLAST}{FIFO}{more}\n")
 }
 
 fn buffer(more: &str) -> String {

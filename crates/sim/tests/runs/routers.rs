@@ -1,6 +1,6 @@
 //! Properties that the papers of routers claim, in networks.
 
-use crate::common::{run, system, system_of, table};
+use crate::common::{file, run, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 
@@ -13,12 +13,11 @@ fn lopsided(router: &str) -> Outcome {
     for (leaf, spine, rate) in [(0, 0, "1Gbps"), (0, 1, "1Gbps"), (1, 0, "1Gbps"), (1, 1, "500Mbps")] {
         cables += &format!("leaf{leaf},spine{spine},{rate},1us\n");
     }
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(dir.join("lopsided.csv"), cables).expect("the test folder is writable");
+    let cables = file("lopsided.csv", &cables);
     // 1.2 of 1.5 Gb/s from leaf to leaf, in flows of 100 KB.
     let rows: Vec<_> = (0..1500u64).map(|i| ((i % 6) as u32, (6 + i * 5 / 6 % 6) as u32, 100_000, i * 690_000_000)).collect();
     let flows = table("lopsided-flows", &rows);
-    run(&format!("[topology]\nkind = 'file'\npath = 'lopsided.csv'\n{flows}{}router = {router}\n", system("newreno", "100pkt")))
+    run(&format!("[topology]\nkind = 'file'\npath = '{cables}'\n{flows}{}router = {router}\n", system("newreno", "100pkt")))
 }
 
 fn sent(outcome: &Outcome, port: &str) -> f64 {

@@ -1,13 +1,11 @@
 //! Flows that wait for the ends of others, in whole runs.
 
-use crate::common::{kinds, plan, run, run_point, system};
+use crate::common::{file, kinds, plan, run, run_point, system, table_of};
 use sim::outcome::{FlowRow, StopReason};
 
 /// Writes a table of flows with `after` and `delay`, and returns its workload section.
 fn table(name: &str, rows: &str) -> String {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("waiting-{name}.csv"));
-    std::fs::write(&path, format!("src,dst,size_bytes,start,deadline,after,delay\n{rows}")).expect("the test folder is writable");
-    format!("[workload.flows]\nkind = 'table'\npath = 'waiting-{name}.csv'\n")
+    table_of(&format!("waiting-{name}"), &format!("src,dst,size_bytes,start,deadline,after,delay\n{rows}"))
 }
 
 const STAR: &str = "[topology]\nkind = 'star'\nhosts = 4\nrate = '1Gbps'\ndelay = '10us'\n";
@@ -161,11 +159,9 @@ fn a_shuffle_runs_in_a_closed_loop_at_every_host() {
 /// it has received and its own computation is over.
 #[test]
 fn the_messages_of_a_program_wait_for_messages_and_computations() {
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("waiting.goal");
     let text = "num_ranks 3\nrank 0 {\na: calc 7000\nb: send 9000b to 1\nb requires a\n}\nrank 1 {\na: recv 9000b from 0\nb: calc 3000\nb requires a\n\
                 c: send 100000b to 2\nc requires b\n}\nrank 2 {\na: recv 100000b from 1\nb: calc 5000000\nc: send 1b to 0\nc requires a\nc requires b\n}\n";
-    std::fs::write(path, text).expect("the test folder is writable");
-    let workload = "[workload.program]\nkind = 'goal'\npath = 'waiting.goal'\n";
+    let workload = format!("[workload.program]\nkind = 'goal'\npath = '{}'\n", file("waiting.goal", text));
     let plan = plan(&format!("ideal = ['ps']\n{STAR}{workload}{}", system("newreno", "100pkt")));
     assert_eq!(plan.points.len(), 2);
     for point in &plan.points {
