@@ -40,8 +40,9 @@ BENCH = {
 UNLIKE = {
     *("program", "schema_version", "started", "ended", "wall_s", "jobs", "threads", "one_thread"),
     *("peak_memory_bytes", "events_per_s", "hops_per_s", "manifest_hash"),
-    # Files differ if the description of a column does; their columns are compared value by value.
+    # Descriptions of counters, and hashes of files, which contain descriptions of columns: columns are compared value by value.
     "files",
+    "about",
 }
 """Keys that differ between equal runs (a manifest has dates, so its hash differs too), and the
 version of the layout."""
