@@ -1,9 +1,10 @@
-//! Lists retired words in comments and pages, and public doc comments whose first sentence has no verb.
+//! Lists retired words in comments and pages, public doc comments whose first sentence has no verb, and long subjects of commits.
 //!
 //! The list does not fail a test: `cargo test -p flowloom-sim --test tidy words -- --nocapture` prints it.
 
 use super::{files, read, root};
 use std::collections::BTreeMap;
+use std::process::Command;
 
 /// Words that comments and pages no longer use. Listed once per line, in any case. Limits: a pair of words is
 /// not found across two lines, words in backticks do not count, and a plain use (`tell apart`) counts too.
@@ -17,6 +18,8 @@ const VERBS: [&str; 2] = ["Called", "See"];
 /// First words of other items that begin a sentence without a verb.
 const FRAGMENTS: [&str; 5] = ["As", "Of", "That", "What", "Who"];
 const PLACES: usize = 20;
+/// Longest subject of a commit in characters, as in CONTRIBUTING.md.
+const SUBJECT: usize = 72;
 
 /// Returns the lines of a file in which words are looked for, with their numbers: comments of Rust, comments and
 /// texts in three quotes of Python, and lines of pages outside code blocks.
@@ -103,6 +106,12 @@ fn retired_words_and_docs_without_a_verb_are_listed() {
     for (what, places) in ["retired words", "public doc comments without a verb"].into_iter().zip(places) {
         println!("{what}, the first {PLACES} of {}:\n{}", places.len(), places[..places.len().min(PLACES)].join("\n"));
     }
+    // Nothing is listed where there is no git.
+    let log = Command::new("git").args(["log", "-100", "--format=%h %s"]).current_dir(root()).output();
+    let log = log.map(|log| String::from_utf8_lossy(&log.stdout).into_owned()).unwrap_or_default();
+    let is_long = |line: &&str| line.split_once(' ').is_some_and(|(_, subject)| subject.chars().count() > SUBJECT);
+    let long: Vec<&str> = log.lines().filter(is_long).collect();
+    println!("{} of the last 100 commits have a subject of more than {SUBJECT} characters:\n{}", long.len(), long.join("\n"));
 }
 
 #[test]
