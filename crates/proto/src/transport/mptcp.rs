@@ -32,7 +32,7 @@
 //!   after each further timeout of the subflow that lost them, until they are acknowledged.
 //! - Every ACK carries the byte below which the connection has received everything (DATA_ACK). When
 //!   the connection has all bytes, the sender closes all subflows.
-//! - Bytes that are sent again over another subflow count as retransmissions and give no round-trip
+//! - Bytes retransmitted over another subflow count as retransmissions and give no round-trip
 //!   sample.
 //! - `cwnd` and `ssthresh` of a sample are sums over the subflows; its round trip is the shortest.
 
