@@ -237,7 +237,7 @@ impl Pfc {
         let headroom = held.headroom.saturating_sub(held.headroom + held.shared - rest);
         Held { headroom, shared: rest - headroom, ..held }
     }
-    /// Resumes the neighbours of which few enough bytes wait.
+    /// Resumes the neighbours from which few enough bytes wait.
     fn settle(&mut self) {
         let threshold = self.threshold(self.used);
         let mut paused = std::mem::take(&mut self.paused);

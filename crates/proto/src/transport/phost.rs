@@ -27,7 +27,7 @@
 //!   arrives. A sender that then receives no packet for `idle` sends the RTS again: the ACK may be
 //!   lost.
 //! - Late data finds the flow complete, and is answered by another ACK.
-//! - A receiver stops sending tokens for a flow of which it has received nothing for `idle`, until
+//! - A receiver stops sending tokens for a flow if it has received none of its packets for `idle`, until
 //!   a packet arrives.
 //! - Data that arrives ends the wait of a flow at once if no more than `window` tokens are
 //!   unanswered then.

@@ -221,11 +221,17 @@ pub fn run_point(point: &Point) -> Outcome {
     sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
 }
 
-/// Runs a point in so many parts. Parts that cross windows on one thread cost no waiting, and their number decides what is exchanged.
+/// Runs a point in parts on threads; in `make slow` each part has a thread of its own.
+///
+/// Parts exchange the same packets on one thread as on several, and cost no waiting.
 pub fn run_in_parts(point: &Point, parts: usize, threads: usize) -> Outcome {
+    let threads = if fuzz_count(0) > 0 { parts } else { threads };
     let cut = Cut::choose(&point.run, Threads::Exactly(parts)).unwrap_or_else(|e| panic!("{}: {e:?}", point.id));
     assert_eq!(cut.crossing.len(), parts, "{}", point.id);
-    sim::run_cut(&point.run, &Arc::new(cut), threads, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
+    let outcome =
+        sim::run_cut(&point.run, &Arc::new(cut), threads, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id));
+    assert_eq!(outcome.threads as usize, threads, "{}", point.id);
+    outcome
 }
 
 /// Runs the only point of a scenario text to its end.

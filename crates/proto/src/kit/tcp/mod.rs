@@ -109,7 +109,7 @@ impl<C: Congestion> Tcp<C> {
         Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
     }
 
-    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes
+    /// Takes over a flow with `acked` bytes acknowledged and `sent` bytes sent: the bytes
     /// between count as lost, as after a timeout. There is no handshake, so that the configuration
     /// must have none.
     pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, cx: &mut Cx<'_>) {
