@@ -112,7 +112,14 @@ papers: build ## run changed scenarios of all papers, or of PAPERS="merp ssp", a
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust test-python gate ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
+test: ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
+	@$(MAKE) --no-print-directory -j2 core $(VENV)/.tools
+	@$(MAKE) --no-print-directory lint test-rust test-python gate
+
+# Compiles while the Python packages are fetched. maturin finds everything but the extension module itself compiled.
+.PHONY: core
+core: | tools
+	@$(CARGO) build -p flowloom-py --release --locked --quiet
 
 .PHONY: lint
 lint: build $(VENV)/.tools
@@ -137,10 +144,13 @@ test-python: build $(VENV)/.tools
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -m 'not slow' -n auto
 
+# With the extension module, whose libraries have more features: without it cargo would compile half of them again.
+BENCH := -p flowloom-sim -p flowloom-py --bench hops --locked --quiet
+
 .PHONY: gate
 gate: | tools ## compare instructions per hop of small scenarios with bench/instructions.txt; needs valgrind
 	$(call say,instructions per hop)
-	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
+	@$(CARGO) bench $(BENCH) -- --gate
 
 .PHONY: slow
 slow: build $(VENV)/.tools ## run longer tests: more random scenarios and loss patterns, everything in release mode
@@ -177,7 +187,7 @@ equal: build ## compare every point of examples, bench and smoke papers with tho
 
 .PHONY: bench
 bench: build ## print the speed table: hops/s, ns and instructions per hop (by valgrind), memory; then the time of commands (minutes)
-	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet
+	@$(CARGO) bench $(BENCH)
 	$(call say,commands)
 	@$(BIN)/python bench/times.py
 
@@ -216,7 +226,7 @@ site: build $(VENV)/.tools ## build the documentation as a site in target/site, 
 .PHONY: golden
 golden: | tools ## accept changed results in golden files; give the reason in the commit message
 	@INSTA_UPDATE=always FLOWLOOM_UPDATE=1 $(CARGO) test --workspace --locked --quiet
-	@FLOWLOOM_UPDATE=1 $(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
+	@FLOWLOOM_UPDATE=1 $(CARGO) bench $(BENCH) -- --gate
 
 .PHONY: lock
 lock: | tools ## write the newest versions of the Python packages to requirements.lock
