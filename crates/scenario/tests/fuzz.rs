@@ -195,8 +195,13 @@ fn the_seeds_are_read() {
     SEEDS.iter().for_each(|text| read(text, &Options::default()));
 }
 
+/// Returns the number of damaged texts, and of settings: 500, or 5000 in `make slow`.
+fn cases() -> u32 {
+    if std::env::var_os("FLOWLOOM_FUZZ").is_some() { 5000 } else { 500 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damage_never_makes_it_panic(seed in any::<prop::sample::Index>(), all in prop::collection::vec(damage(), 1..6)) {

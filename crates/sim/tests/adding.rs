@@ -1,5 +1,6 @@
 //! The examples of docs/adding.md, one per room: each is added to a copy of the source tree by its file and its lines in the room's
-//! `mod.rs`, and nothing else. The copy compiles, the tests of the examples pass, and the page's scenario runs with all of them.
+//! `mod.rs`, and nothing else. The copy passes the compiler's checks. In `make slow` the tests of the examples pass too, and the
+//! page's scenario runs with all of them.
 
 use scenario::ROOMS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,31 +160,42 @@ fn every_example_is_one_file_and_its_lines_in_a_list() {
     let copy = target.join("adding");
     write(&tree_with(&examples, scenario), &copy);
 
+    for example in &examples {
+        assert!(example.code.contains("#[test]"), "{PAGE}: the example {} has no test of its own", example.name);
+    }
+    let libs = ["-p", "flowloom-proto", "-p", "flowloom-fabric", "-p", "flowloom-scenario", "--lib"];
+    let run = ["-p", "flowloom-sim", "--test", "adding"];
+    if std::env::var_os("FLOWLOOM_FUZZ").is_none() {
+        cargo(&copy, target, &["check", "--profile", "test"], &[&libs[..], &run[..]].concat(), &[]);
+        return;
+    }
     // The tests of the examples, and those of their rooms and of systems, which walk the lists.
     let rooms: BTreeSet<String> = ROOMS.iter().map(|room| room.folder().replace("crates/", "").replace("/src/", " ")).collect();
     let rooms: Vec<&str> = rooms.iter().filter_map(|room| room.split_once(' ')).map(|room| room.1).collect();
     let mut filters: Vec<String> = rooms.iter().map(|room| format!("{room}::tests::")).collect();
     filters.push("outline::tests::every_entry".to_owned());
     filters.extend(examples.iter().map(|e| format!("{}::{}::tests::", e.folder.rsplit('/').next().unwrap_or_default(), e.name)));
-    let packages = ["-p", "flowloom-proto", "-p", "flowloom-fabric", "-p", "flowloom-scenario", "--lib"];
-    let mut said = cargo(&copy, target, &packages, &filters);
-    said += &cargo(&copy, target, &["-p", "flowloom-sim", "--test", "adding"], &[]);
+    filters.extend(["--format", "pretty", "--color", "never"].map(str::to_owned));
+    let mut said = cargo(&copy, target, &["test"], &libs, &filters);
+    said += &cargo(&copy, target, &["test"], &run, &filters[filters.len() - 4..]);
     for Example { folder, name, .. } in &examples {
         let test = format!("{}::{name}::tests::", folder.rsplit('/').next().unwrap_or_default());
         let passed = said.lines().any(|line| line.contains(&test) && line.ends_with("... ok"));
-        assert!(passed, "{PAGE}: the example {name} has no test of its own\n{said}");
+        assert!(passed, "{PAGE}: no test of the example {name} ran\n{said}");
     }
 }
 
-/// Builds and runs tests in the copy, and returns what they say.
-fn cargo(copy: &Path, target: &Path, what: &[&str], filters: &[String]) -> String {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    command.current_dir(copy).args(["test", "--offline", "--quiet"]).args(what).arg("--").args(filters);
-    command.args(["--format", "pretty", "--color", "never"]);
-    command.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never");
+/// Runs a command of cargo in the copy, with arguments for its tests, and returns what it prints.
+fn cargo(copy: &Path, target: &Path, command: &[&str], packages: &[&str], filters: &[String]) -> String {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(copy).args(command).args(["--offline", "--quiet"]).args(packages);
+    if !filters.is_empty() {
+        cargo.arg("--").args(filters);
+    }
+    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never");
     // Compiling is most of the work.
-    command.envs([("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")]);
-    let done = command.output().unwrap_or_else(|e| panic!("cargo: {e}"));
+    cargo.envs([("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")]);
+    let done = cargo.output().unwrap_or_else(|e| panic!("cargo: {e}"));
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let hint = format!("the copy with all examples of {PAGE} is {}", copy.display());
     assert!(done.status.success(), "the examples do not compile, or a test fails; {hint}\n{err}\n{out}");

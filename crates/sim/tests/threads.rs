@@ -6,7 +6,7 @@
 #[path = "runs/common.rs"]
 mod common;
 
-use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
+use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
 use base::Rng;
 use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
@@ -204,9 +204,12 @@ fn hosts_with_several_nics_are_the_same() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n";
+    let flows = sized(20, 60);
+    let rest = format!(
+        "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = {flows}\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n"
+    );
     let slots = ["router", "policy", "controller", "agent"];
-    for (n, system) in slots.into_iter().flat_map(|slot| systems_with(slot, "10pkt", rest)).enumerate() {
+    for (n, system) in slots.into_iter().flat_map(|slot| systems_with(slot, "10pkt", &rest)).enumerate() {
         assert_same(&format!("{rest}{}", system.toml()), &ways(n));
     }
 }

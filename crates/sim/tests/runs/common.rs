@@ -225,7 +225,7 @@ pub fn run_point(point: &Point) -> Outcome {
 ///
 /// Parts exchange the same packets on one thread as on several, and cost no waiting.
 pub fn run_in_parts(point: &Point, parts: usize, threads: usize) -> Outcome {
-    let threads = if fuzz_count(0) > 0 { parts } else { threads };
+    let threads = sized(threads, parts);
     let cut = Cut::choose(&point.run, Threads::Exactly(parts)).unwrap_or_else(|e| panic!("{}: {e:?}", point.id));
     assert_eq!(cut.crossing.len(), parts, "{}", point.id);
     let outcome =
@@ -394,4 +394,9 @@ fn random_events(topology: &str, pick: &mut impl FnMut(&[&str]) -> String) -> (S
 /// The number of random scenarios: `usual`, or `FLOWLOOM_FUZZ` if it is set (`make slow`).
 pub fn fuzz_count(usual: u64) -> u64 {
     std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Returns the size of a test: `usual`, or `long` in `make slow`.
+pub fn sized<T>(usual: T, long: T) -> T {
+    if fuzz_count(0) > 0 { long } else { usual }
 }

@@ -1,6 +1,6 @@
 //! The engine against the slow oracle: the same world, the same results.
 
-use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
+use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
 use crate::reference::Reference;
 use scenario::{Options, Plan, Point};
 use sim::{Carried, Continue, Outcome};
@@ -99,9 +99,12 @@ fn hosts_with_several_nics_are_the_same() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n";
+    let flows = sized(20, 60);
+    let rest = format!(
+        "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = {flows}\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n"
+    );
     for slot in ["router", "policy", "controller"] {
-        for system in systems_with(slot, "10pkt", rest) {
+        for system in systems_with(slot, "10pkt", &rest) {
             assert_same(&format!("{rest}{}", system.toml()));
         }
     }
