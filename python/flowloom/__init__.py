@@ -19,7 +19,6 @@ Functions:
     plot        draw a figure of results, and write it to a file
     entries     the transports, queue disciplines, topologies, metrics, ... by room
     fluid       schedule flows on one link as a fluid: no packets, no delay
-    optimum     search the best schedule of a few flows on one link
 
 Classes:
     Scenario    a checked scenario, with every default and every point

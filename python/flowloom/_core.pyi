@@ -34,12 +34,24 @@ version: str
 """Version of the program, as `flowloom --version` prints it."""
 
 class ScenarioError(ValueError):
-    """A scenario has errors. `diagnostics` has one dict per error: `file`, `line`, `col`, `message`, `label`, `hint`."""
+    """A scenario has errors.
+
+    Attributes
+    ----------
+    diagnostics : list of dict
+        One dict per error: `file`, `line`, `col`, `message`, `label`, `hint`.
+    """
 
     diagnostics: list[dict[str, Any]]
 
 class RunError(RuntimeError):
-    """A run could not start, or broke an invariant. The latter is a bug of flowloom: `broken` is then true."""
+    """A run could not start, or broke an invariant.
+
+    Attributes
+    ----------
+    broken : bool
+        Whether an invariant was broken. This is a bug of flowloom.
+    """
 
     broken: bool
 
@@ -78,9 +90,24 @@ def rooms() -> list[str]:
     """The names of the rooms that `entries` accepts: the rooms of the parts of a scenario, and `metrics`."""
 
 def entries(room: str) -> list[dict[str, Any]]:
-    """The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
+    """The entries of a room: the parts from which a scenario chooses, or the metrics.
 
-    Raises `ValueError` if `room` is not in `rooms()`.
+    Parameters
+    ----------
+    room : str
+        A name such as "transport", "qdisc", "topology" or "metrics"; `_core.rooms()` has all of them.
+
+    Returns
+    -------
+    list of dict
+        One dict per entry with `name` and `summary`. A part of a scenario also has `source`, `head`
+        (the description that `flowloom explain` prints) and `parameters`: a list of dicts with
+        `name`, `default`, `allowed`, `range`, `source` and `about`. A metric also has `unit`.
+
+    Raises
+    ------
+    ValueError
+        There is no such room.
     """
 
 def seek(text: str, name: str) -> dict[str, Any] | None:
@@ -99,10 +126,34 @@ def fluid(
 ) -> dict[str, Any]:
     """Schedule flows on one link as fluids: without packets, delays and headers.
 
-    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. In `edf` and `edf_sjf`, flows without a
-    deadline are served after flows with a deadline, in `edf_sjf` the shortest first. In `stam` they are served first as long as all
-    flows with a deadline can wait. Times, sizes and the capacity may have any consistent units. Up to 200 flows are scheduled in
-    exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of `(flow, start, end, rate)` ordered by time.
+    Times, sizes and the capacity may have any consistent units.
+
+    Parameters
+    ----------
+    policy : {"srpt", "ps", "fcfs", "edf", "sjf", "edf_sjf", "stam", "merp"}
+        The order of service. In `edf` and `edf_sjf`, flows without a deadline are served after flows
+        with a deadline, in `edf_sjf` the shortest first. In `stam` they are served first as long as
+        all flows with a deadline can wait.
+    capacity : float
+        The capacity of the link, in units of size per unit of time.
+    arrivals : sequence of float, shape (flows,)
+        The time at which each flow arrives.
+    sizes : sequence of float, shape (flows,)
+        The size of each flow.
+    deadlines : sequence of (float or None), shape (flows,), optional
+        The time by which each flow should end, on the same clock as `arrivals`. None: no deadline.
+
+    Returns
+    -------
+    dict
+        `finish`, a list with the time at which each flow ends, and `segments`, a list of tuples
+        `(flow, start, end, rate)` ordered by time. Up to 200 flows are scheduled in exact fractions
+        before they become floats.
+
+    Raises
+    ------
+    ValueError
+        The policy is unknown, the lengths differ, or a number is not finite.
     """
 
 def estimate(values: Sequence[float]) -> tuple[float | None, tuple[float, float] | None]:

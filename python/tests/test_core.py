@@ -63,8 +63,9 @@ def test_automatic_seeds_are_as_many_as_the_precision_needs(tmp_path: Path) -> N
     scenario = {**SMALL, "precision": "100%", "max_seeds": 4}
     found = package.run({**scenario, "metric": "flows"}, seeds="auto", out=tmp_path / "wide")
     assert found.seeds == [1, 2, 3]
-    with pytest.warns(UserWarning, match="4 seeds, the limit"):
+    with pytest.warns(UserWarning, match="4 seeds, the limit") as caught:
         assert package.run({**scenario, "precision": "0.1%"}, seeds="auto", out=tmp_path / "narrow").seeds == [1, 2, 3, 4]
+    assert [one.filename for one in caught if "the limit" in str(one.message)] == [__file__]
     with pytest.raises(_core.ScenarioError, match="there is no metric `p98_fct`"):
         package.run({**scenario, "metric": "p98_fct"}, seeds="auto")
 

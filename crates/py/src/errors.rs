@@ -10,13 +10,23 @@ create_exception!(
     flowloom,
     ScenarioError,
     PyValueError,
-    "A scenario has errors. `diagnostics` has one dict per error: `file`, `line`, `col`, `message`, `label`, `hint`."
+    "A scenario has errors.
+
+Attributes
+----------
+diagnostics : list of dict
+    One dict per error: `file`, `line`, `col`, `message`, `label`, `hint`."
 );
 create_exception!(
     flowloom,
     RunError,
     PyRuntimeError,
-    "A run could not start, or broke an invariant. The latter is a bug of flowloom: `broken` is then true."
+    "A run could not start, or broke an invariant.
+
+Attributes
+----------
+broken : bool
+    Whether an invariant was broken. This is a bug of flowloom."
 );
 create_exception!(flowloom, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
 

@@ -15,12 +15,34 @@ const EXACT_FLOWS: usize = 200;
 
 /// Schedule flows on one link as fluids: without packets, delays and headers.
 ///
-/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. In `edf` and
-/// `edf_sjf`, flows without a deadline are served after flows with a deadline, in `edf_sjf` the
-/// shortest first. In `stam` they are served first as long as all flows with a deadline can wait.
-/// Times, sizes and the capacity may have any consistent units. Up to 200 flows are scheduled in
-/// exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of `(flow,
-/// start, end, rate)` ordered by time.
+/// Times, sizes and the capacity may have any consistent units.
+///
+/// Parameters
+/// ----------
+/// policy : {"srpt", "ps", "fcfs", "edf", "sjf", "edf_sjf", "stam", "merp"}
+///     The order of service. In `edf` and `edf_sjf`, flows without a deadline are served after flows
+///     with a deadline, in `edf_sjf` the shortest first. In `stam` they are served first as long as
+///     all flows with a deadline can wait.
+/// capacity : float
+///     The capacity of the link, in units of size per unit of time.
+/// arrivals : sequence of float, shape (flows,)
+///     The time at which each flow arrives.
+/// sizes : sequence of float, shape (flows,)
+///     The size of each flow.
+/// deadlines : sequence of (float or None), shape (flows,), optional
+///     The time by which each flow should end, on the same clock as `arrivals`. None: no deadline.
+///
+/// Returns
+/// -------
+/// dict
+///     `finish`, a list with the time at which each flow ends, and `segments`, a list of tuples
+///     `(flow, start, end, rate)` ordered by time. Up to 200 flows are scheduled in exact fractions
+///     before they become floats.
+///
+/// Raises
+/// ------
+/// ValueError
+///     The policy is unknown, the lengths differ, or a number is not finite.
 #[pyfunction]
 #[pyo3(signature = (policy, capacity, arrivals, sizes, deadlines = None))]
 pub fn fluid<'py>(

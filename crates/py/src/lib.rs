@@ -110,9 +110,24 @@ fn rooms() -> Vec<&'static str> {
     ::scenario::ROOMS.iter().map(|room| room.name).chain([METRICS]).collect()
 }
 
-/// The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
+/// The entries of a room: the parts from which a scenario chooses, or the metrics.
 ///
-/// Raises `ValueError` if `room` is not in `rooms()`.
+/// Parameters
+/// ----------
+/// room : str
+///     A name such as "transport", "qdisc", "topology" or "metrics"; `_core.rooms()` has all of them.
+///
+/// Returns
+/// -------
+/// list of dict
+///     One dict per entry with `name` and `summary`. A part of a scenario also has `source`, `head`
+///     (the description that `flowloom explain` prints) and `parameters`: a list of dicts with
+///     `name`, `default`, `allowed`, `range`, `source` and `about`. A metric also has `unit`.
+///
+/// Raises
+/// ------
+/// ValueError
+///     There is no such room.
 #[pyfunction]
 fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);

@@ -5,14 +5,13 @@ use crate::results::Results;
 use base::units::parse_bytes;
 use cli::rounds;
 use cli::sweep::{self, Settings, Tick};
-use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use scenario::memory::Source;
 use scenario::{Options, Plan};
 use sim::Continue;
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::path::PathBuf;
 
 /// A checked scenario with every default filled in and every sweep expanded into points.
@@ -166,8 +165,8 @@ impl Scenario {
         let (report, reached) = report.map_err(|e| errors::sweep(py, e))?;
         let imprecise = reached.filter(|reached| !reached.precise).map(|reached| reached.text);
         for text in report.notes.iter().cloned().chain(imprecise) {
-            let text = CString::new(text).unwrap_or_default();
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+            // It knows the line of the program that called flowloom.
+            py.import("flowloom.base.errors")?.call_method1("warn", (text,))?;
         }
         Ok(Results::new(report.results, temporary))
     }
