@@ -168,7 +168,7 @@ def run(block: Block, known: dict[str, object]) -> None:
     elif block.language == "json":
         json.loads(block.code)
     else:
-        script = block.code
+        script = small(block.code)
         if block.language == "toml":
             file = Path(block.file or "block.toml")
             file.write_text(small(block.code), encoding="utf-8")

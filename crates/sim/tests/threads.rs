@@ -217,7 +217,7 @@ fn series_and_traces_are_the_same() {
 /// In parts of pods and racks, and in random parts, each node in any part.
 #[test]
 fn random_scenarios_are_the_same() {
-    for n in 0..fuzz_count(120) {
+    for n in 0..fuzz_count(60) {
         let (text, _) = random_scenario(n);
         let mut rng = Rng::stream(n, "cut", &[]);
         let ways = ways(n as usize / 2);
