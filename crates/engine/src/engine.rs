@@ -3,6 +3,7 @@
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Link, Sent};
+use crate::nodes::{Nodes, Windows};
 use crate::ring::{Rings, prefetch};
 use crate::shaped::Shaped;
 use crate::spec::{Far, LinkSpec};
@@ -23,7 +24,7 @@ pub struct Engine<P> {
     group_of: Vec<u32>,
     /// Leaf of the first waker.
     first_waker: u32,
-    wakes: Vec<Time>,
+    pub(crate) wakes: Vec<Time>,
     pub(crate) now: Time,
     /// Number of events handled before the present run started or was resumed.
     pub(crate) events: u64,
@@ -34,7 +35,13 @@ pub struct Engine<P> {
     /// The remaining budget when the run was stopped.
     pub(crate) unspent: Option<i64>,
     /// Number of events since the rings' counters were last added up.
-    uncarried: u64,
+    pub(crate) uncarried: u64,
+    /// The state of runs in windows, if runs use them.
+    pub(crate) windows: Option<Box<Windows>>,
+    /// Whether a run in windows is in progress. Otherwise the tree has the events.
+    pub(crate) in_windows: bool,
+    /// Whether a port with a discipline was touched since this was reset.
+    pub(crate) touched: bool,
 }
 
 /// Leaf of the global action. Links and wakers follow. The event of a link is a delivery, or the
@@ -43,7 +50,7 @@ pub struct Engine<P> {
 const ACTION: u32 = 0;
 /// Maximum number of events between two pauses. The rings' counters have 32 bits and are added up
 /// after this many events.
-const MOST: u64 = 1 << 28;
+pub(crate) const MOST: u64 = 1 << 28;
 /// Number of links from which prefetching pays: some megabytes of packets and records.
 const LARGE: usize = 4000;
 
@@ -65,7 +72,9 @@ impl<P: Wire> Links<P> for Engine<P> {
         if self.wakes[slot] != at {
             assert!(at >= self.now, "waker {waker} wants to wake in the past");
             self.wakes[slot] = at;
-            self.tree.set(self.first_waker + waker, at);
+            if !self.in_windows {
+                self.tree.set(self.first_waker + waker, at);
+            }
         }
     }
     #[inline(always)]
@@ -85,7 +94,11 @@ impl<P: Wire> Links<P> for Engine<P> {
                 None => return self.send_specially(world, id, packet),
             }
         };
-        link.start(id, start, packet, &mut self.rings, &mut self.tree);
+        let was_empty = link.ring_is_empty();
+        let arrival = link.push(start, packet, &mut self.rings);
+        if was_empty {
+            self.arrives_first(id, arrival);
+        }
         Sent::Starts(start)
     }
     #[inline(always)]
@@ -142,13 +155,17 @@ impl<P: Wire> Driver<P> for Engine<P> {
             groups,
             group_of,
             first_waker,
-            wakes: vec![Time::MAX; wakers as usize + 1],
+            // The last one is that of nodes that are never woken.
+            wakes: vec![Time::MAX; wakers as usize + 2],
             now: Time::ZERO,
             events: 0,
             large: links.len() >= LARGE,
             left: 0,
             unspent: None,
             uncarried: 0,
+            windows: None,
+            in_windows: false,
+            touched: false,
         }
     }
 
@@ -157,36 +174,14 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
 
-    #[inline(never)]
+    fn use_windows(&mut self, nodes: &Nodes) {
+        self.prepare_windows(nodes);
+    }
+
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        let budget = budget.clamp(1, MOST);
-        (self.left, self.unspent) = (budget.cast_signed(), None);
-        let mut limit = self.tree.limit(end);
-        loop {
-            // The event is counted before it is looked up, so that one instruction counts and
-            // compares.
-            self.left -= 1;
-            if self.left < 0 {
-                return self.spent(budget);
-            }
-            let key = self.tree.first();
-            if key >= limit {
-                let Some(later) = self.at_limit(end) else { return self.pause(budget, Pause::End) };
-                limit = later;
-                continue;
-            }
-            let (at, leaf) = self.tree.decode(key);
-            debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
-            self.now = at;
-            let link = leaf.wrapping_sub(FIRST_LEAF);
-            if (link as usize) < self.links.len() {
-                self.link_event(world, LinkId(link));
-            } else if leaf == ACTION {
-                self.set_action(Time::MAX);
-                return self.pause(budget, Pause::Action);
-            } else {
-                world.wake(self, leaf - self.first_waker);
-            }
+        match self.windows {
+            Some(_) => self.run_in_windows(world, end, budget),
+            None => self.run_by_tree(world, end, budget),
         }
     }
 
@@ -223,6 +218,40 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
+    /// [`Driver::run`] by the tree.
+    #[inline(never)]
+    pub(crate) fn run_by_tree<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
+        let budget = budget.clamp(1, MOST);
+        (self.left, self.unspent) = (budget.cast_signed(), None);
+        let mut limit = self.tree.limit(end);
+        loop {
+            // The event is counted before it is looked up, so that one instruction counts and
+            // compares.
+            self.left -= 1;
+            if self.left < 0 {
+                return self.spent(budget);
+            }
+            let key = self.tree.first();
+            if key >= limit {
+                let Some(later) = self.at_limit(end) else { return self.pause(budget, Pause::End) };
+                limit = later;
+                continue;
+            }
+            let (at, leaf) = self.tree.decode(key);
+            debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
+            self.now = at;
+            let link = leaf.wrapping_sub(FIRST_LEAF);
+            if (link as usize) < self.links.len() {
+                self.link_event(world, LinkId(link));
+            } else if leaf == ACTION {
+                self.set_action(Time::MAX);
+                return self.pause(budget, Pause::Action);
+            } else {
+                world.wake(self, leaf - self.first_waker);
+            }
+        }
+    }
+
     /// Handles the event of a link: takes off the first packet, which may have to be started
     /// before, updates the tree, and only then delivers the packet.
     #[inline(always)]
@@ -257,7 +286,7 @@ impl<P: Wire> Engine<P> {
         let now = self.now;
         let sent = self.lazy(id).send(world, packet, now);
         if let Sent::Starts(start) = sent {
-            self.links[id.index()].start(id, start, packet, &mut self.rings, &mut self.tree);
+            self.begin(id, start, packet);
         }
         sent
     }
@@ -280,7 +309,7 @@ impl<P: Wire> Engine<P> {
         if !world.passes_shaped(id, packet, now) {
             return self.shaped(id).enter_idle(world, packet, now);
         }
-        self.links[id.index()].start(id, now, packet, &mut self.rings, &mut self.tree);
+        self.begin(id, now, packet);
         Sent::Starts(now)
     }
     /// Handles a packet for which there is no room: the link is down, or the port shares a buffer
@@ -305,7 +334,8 @@ impl<P: Wire> Engine<P> {
         !link.is_shaped() && link.is_free(now) || world.admits(id, packet, now)
     }
     #[inline(always)]
-    fn lazy(&mut self, id: LinkId) -> Lazy<'_, P> {
+    pub(crate) fn lazy(&mut self, id: LinkId) -> Lazy<'_, P> {
+        self.touched = true;
         Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
     }
 
@@ -385,10 +415,13 @@ impl<P: Wire> Engine<P> {
         self.events += handled;
         self.uncarried += handled;
         if self.uncarried >= MOST {
-            self.uncarried = 0;
-            self.links.iter().zip(&mut self.stats).for_each(|(link, stats)| link.carry(stats));
+            self.carry_all();
         }
         why
+    }
+    pub(crate) fn carry_all(&mut self) {
+        self.uncarried = 0;
+        self.links.iter().zip(&mut self.stats).for_each(|(link, stats)| link.carry(stats));
     }
 
     /// Moves the tree's base to the first event, using the true times, because some leaf was set
@@ -400,7 +433,7 @@ impl<P: Wire> Engine<P> {
         };
         let links = self.links.iter().zip(&self.stats).map(event);
         let (action, wakers) = self.wakes.split_at(1);
-        let times = action.iter().copied().chain(links).chain(wakers.iter().copied());
+        let times = action.iter().copied().chain(links).chain(wakers[..wakers.len() - 1].iter().copied());
         self.tree.rebase(&times.collect::<Vec<_>>());
     }
 }

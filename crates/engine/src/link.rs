@@ -11,8 +11,7 @@
 use crate::ring::{Ring, Rings};
 use crate::spec::{Far, Fifo, LinkSpec};
 use crate::stats::{LinkStats, PortState, waited};
-use crate::tree::Tree;
-use base::{Dur, Limit, LinkId, Time, Wire};
+use base::{Dur, Limit, Time, Wire};
 
 /// The result of sending a packet out of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +241,11 @@ impl Link {
     pub fn prefetch_first<P: Wire>(&self, rings: &Rings<P>) {
         self.ring.prefetch(rings);
     }
+    /// Returns the first packet. There must be one.
+    #[inline(always)]
+    pub fn first<'a, P: Wire>(&self, rings: &'a Rings<P>) -> &'a P {
+        self.ring.get(self.ring.head(), rings)
+    }
     #[inline(always)]
     pub fn pop<P: Wire>(&mut self, rings: &Rings<P>) -> P {
         self.ring.pop(rings)
@@ -266,17 +270,6 @@ impl Link {
     pub fn packets<'a, P: Wire>(&self, rings: &'a Rings<P>) -> impl Iterator<Item = P> + use<'a, P> {
         let ring = self.ring;
         (0..ring.len()).map(move |i| *ring.get(ring.head().wrapping_add(i), rings))
-    }
-
-    /// Puts a packet whose service starts at `start` on the wire, and sets the leaf of the link if
-    /// the wire was empty.
-    #[inline(always)]
-    pub fn start<P: Wire>(&mut self, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
-        let was_empty = self.ring_is_empty();
-        let arrival = self.push(start, packet, rings);
-        if was_empty {
-            tree.insert(FIRST_LEAF + id.0, arrival);
-        }
     }
 
     /// Puts a packet whose service starts at `start` on the wire. Returns its arrival.

@@ -1,6 +1,7 @@
 //! The interface between a driver of time and the world whose events it handles.
 
 use crate::link::Sent;
+use crate::nodes::Nodes;
 use crate::spec::{Far, LinkSpec};
 use crate::stats::LinkStats;
 use base::{Dur, Hold, LinkId, Time, Wire};
@@ -87,6 +88,13 @@ pub trait World: Sized {
     fn dequeue_shaped(&mut self, link: LinkId, start: Time) -> &Self::Packet {
         self.dequeue(link, start)
     }
+    /// Prefetches what the delivery of a packet to a host will need.
+    #[inline(always)]
+    fn prefetch(&self, _host: u32, _packet: &Self::Packet) {}
+    /// Returns a time until which the run is sure not to be [stopped](Links::stop).
+    fn open_until(&mut self, _now: Time) -> Time {
+        Time::MAX
+    }
     /// Wakes a waker, which is a host or a switch. The world must set its next wake-up.
     fn wake(&mut self, links: &mut impl Links<Self::Packet>, waker: u32);
 }
@@ -97,6 +105,8 @@ pub trait Driver<P: Wire>: Links<P> {
     /// Returns a driver at time zero with idle links (by id) and `wakers` nodes that can be woken.
     /// At equal times wakers are woken by number.
     fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Self;
+    /// Makes runs go node by node in windows of time, if the driver can do this for these links.
+    fn use_windows(&mut self, _nodes: &Nodes) {}
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
     /// Handles events in order until the next event is at or after `end`, the global action is due,

@@ -12,6 +12,7 @@ use crate::node::host::{Host, HostNic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
+use crate::order::windows;
 use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
@@ -42,8 +43,14 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     share: Option<PartShare>,
     probe: P,
 ) -> (Part<E, P>, Vec<Actor>) {
+    let order = beginning.order;
     let (mut world, actors) = build_world(spec, beginning, share, probe);
     let mut engine: E = build_engine(spec, &world, P::WATCHES);
+    if world.share.is_none() && order.uses_windows(spec, &world) {
+        let (share, nodes) = windows(spec, &world);
+        world.open = Some(share);
+        engine.use_windows(&nodes);
+    }
     for ((host, waker), node) in world.hosts.iter().zip(world.first_host..).zip(spec.net.hosts()) {
         if world.owns(*node) {
             engine.set_wake(waker, host.next_wake(Time::MAX));
@@ -55,7 +62,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
 
 fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<PartShare>, probe: P) -> (World<P>, Vec<Actor>) {
     let net = &*spec.net;
-    let Beginning { healthy, flows, waiting, window, alone: _ } = beginning;
+    let Beginning { healthy, flows, waiting, window, alone: _, order: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
@@ -158,6 +165,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         started: Vec::new(),
         last_finish: window.as_ref().is_some_and(WindowActor::ends_with_last_flow),
         share,
+        open: None,
     };
     let sampler = sampler.map(|s| Sampler::new(s, net));
     let actors = failures.map(Actor::Failures).into_iter().chain(control.map(Actor::Control)).chain(window.map(Actor::Window));

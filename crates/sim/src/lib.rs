@@ -11,6 +11,7 @@ mod flow_engine;
 pub mod fluid;
 pub mod memory;
 mod node;
+mod order;
 pub mod outcome;
 mod parallel;
 pub mod probe;
@@ -21,11 +22,12 @@ mod start;
 pub mod why;
 
 pub use node::world::Carried;
+pub use order::EventOrder;
 pub use outcome::Outcome;
 pub use parallel::cut::{self, Threads};
 pub use progress::{Continue, Progress, RunError};
 pub use rows::flow_counters;
-pub use run::{run, run_cut, run_on, run_threads};
+pub use run::{run, run_cut, run_in, run_on, run_threads};
 
 /// Compiles the example of the page about the API.
 #[cfg(doctest)]

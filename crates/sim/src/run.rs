@@ -7,6 +7,7 @@ use crate::build::build;
 use crate::counted::port_counters;
 use crate::node::share::PartShare;
 use crate::node::world::Carried;
+use crate::order::EventOrder;
 use crate::outcome::{Outcome, PacketRow, StopReason};
 use crate::parallel::cut::{Cut, Threads, Uncut};
 use crate::parallel::part::Part;
@@ -69,6 +70,15 @@ fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outc
     match trace(spec) {
         Some(packets) => Ok(with_packets(spec, run_parts(spec, parts, packets, control)?)),
         None => Ok(run_parts(spec, parts, Off, control)?.0),
+    }
+}
+
+/// Runs `spec` by packets on one thread, with its events in a given order.
+pub fn run_in(order: EventOrder, spec: &RunSpec, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    let beginning = Beginning { order, ..Beginning::of(spec)? };
+    match trace(spec) {
+        Some(packets) => Ok(with_packets(spec, run_whole::<Engine<Carried>, _>(spec, beginning, packets, control)?)),
+        None => Ok(run_whole::<Engine<Carried>, _>(spec, beginning, Off, control)?.0),
     }
 }
 

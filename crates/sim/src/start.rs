@@ -3,6 +3,7 @@
 
 use crate::actors::window::WindowActor;
 use crate::node::waiting::WaitingFlows;
+use crate::order::EventOrder;
 use crate::progress::RunError;
 use fabric::routes::{self, Routes};
 use proto::Flow;
@@ -22,6 +23,8 @@ pub struct Beginning {
     pub waiting: Option<WaitingFlows>,
     /// The measurement window, if there is one.
     pub window: Option<WindowActor>,
+    /// The order of the events of different nodes.
+    pub order: EventOrder,
 }
 
 impl Beginning {
@@ -40,6 +43,6 @@ impl Beginning {
             |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
         let waiting = WaitingFlows::new(&flows, latency);
         let window = spec.window(&flows).map(WindowActor::new);
-        Ok(Beginning { healthy, flows, alone, waiting, window })
+        Ok(Beginning { healthy, flows, alone, waiting, window, order: EventOrder::Auto })
     }
 }

@@ -6,28 +6,14 @@
 #[path = "runs/common.rs"]
 mod common;
 
-use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
+use crate::common::{all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
 use base::Rng;
 use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
-use sim::{Continue, Outcome, Threads};
+use sim::{Continue, Threads};
 use std::ops::Add as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-
-fn assert_equal(one: &Outcome, many: &Outcome, what: &str) {
-    for (a, b) in one.flows.iter().zip(&many.flows) {
-        assert_eq!(a, b, "{what}");
-    }
-    for (a, b) in one.ports.iter().zip(&many.ports) {
-        assert_eq!(a, b, "{what}");
-    }
-    assert_eq!(one.counters, many.counters, "{what}");
-    assert_eq!(one.samples, many.samples, "{what}");
-    assert_eq!(one.agents, many.agents, "{what}");
-    assert_eq!(one.packets, many.packets, "{what}");
-    assert_eq!((one.complete, one.stop_reason), (many.complete, many.stop_reason), "{what}");
-}
 
 /// A run on several threads locks it exclusively, runs on one thread share it: threads that wait for each other must not
 /// wait for other tests.

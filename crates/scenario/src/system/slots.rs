@@ -93,6 +93,10 @@ impl System {
     pub fn reverse_path(&self) -> bool {
         self.metas().iter().any(|meta| meta.needs.reverse_path)
     }
+    /// Returns whether hosts may change the paths of their flows, and with them the paths of the replies, which other nodes send.
+    pub fn changes_both_paths(&self) -> bool {
+        self.reverse_path() && self.metas().iter().any(|meta| meta.knows.contains(&"paths"))
+    }
     /// Returns the queue discipline at switch ports and the router: the environments of other parts
     /// depend on them.
     pub fn ports_and_router(&self) -> (&fabric::qdisc::AnyParams, &fabric::router::AnyParams) {

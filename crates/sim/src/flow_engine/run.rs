@@ -92,7 +92,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
 
 fn build(spec: &RunSpec) -> Result<(FlowWorld, Actors), RunError> {
     let net = &*spec.net;
-    let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
+    let Beginning { healthy, flows, alone, waiting, window, order: _ } = Beginning::of(spec)?;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());

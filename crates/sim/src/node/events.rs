@@ -161,6 +161,20 @@ impl<P: Probe> engine::World for World<P> {
         if self.pausing { self.dequeue_held(link, start) } else { self.dequeue(link, start) }
     }
 
+    #[inline(always)]
+    fn prefetch(&self, host: u32, packet: &Packet) {
+        let host = self.hosts.as_ptr().wrapping_add(host as usize).cast::<u8>();
+        (0..size_of::<crate::node::host::Host>()).step_by(64).for_each(|n| engine::prefetch(host.wrapping_add(n)));
+        let record = self.table.place(packet.flow);
+        engine::prefetch(record);
+        engine::prefetch(record.wrapping_add(64));
+        engine::prefetch(self.flows.as_ptr().wrapping_add(packet.flow.index()));
+    }
+
+    fn open_until(&mut self, now: Time) -> Time {
+        World::open_until(self, now)
+    }
+
     fn wake(&mut self, links: &mut impl Links<Carried>, waker: u32) {
         let Some(host) = waker.checked_sub(self.first_host) else { return self.wake_switch(links, waker) };
         let (id, now) = (HostId(host), links.now());

@@ -151,6 +151,8 @@ pub struct World<P> {
     pub last_finish: bool,
     /// The share of this part in a run of several parts.
     pub share: Option<PartShare>,
+    /// In a run in windows: the share of a part that is the whole run. It finds a flow that stays open.
+    pub open: Option<PartShare>,
 }
 
 impl<P: Probe> World<P> {
@@ -158,9 +160,9 @@ impl<P: Probe> World<P> {
     pub fn owns(&self, node: NodeId) -> bool {
         self.share.as_ref().is_none_or(|share| share.owns(node))
     }
-    /// Returns [`PartShare::open_until`]; `Time::MAX` in a run of one part.
+    /// Returns [`PartShare::open_until`]; `Time::MAX` in a run of one part by the tree.
     pub fn open_until(&mut self, now: Time) -> Time {
-        self.share.as_mut().map_or(Time::MAX, |share| share.open_until(&self.flows, &self.table, now))
+        self.share.as_mut().or(self.open.as_mut()).map_or(Time::MAX, |share| share.open_until(&self.flows, &self.table, now))
     }
 
     /// Returns the port of a link whose queue is not served by the engine.

@@ -74,7 +74,7 @@ impl Cut {
         if spec.ideal.is_some() || spec.engine.is_flow() {
             return Err(Uncut::NoPackets);
         }
-        if spec.system.reverse_path() && spec.system.metas().iter().any(|meta| meta.knows.contains(&"paths")) {
+        if spec.system.changes_both_paths() {
             return Err(Uncut::Paths);
         }
         let parts = match threads {

@@ -400,3 +400,18 @@ pub fn fuzz_count(usual: u64) -> u64 {
 pub fn sized<T>(usual: T, long: T) -> T {
     if fuzz_count(0) > 0 { long } else { usual }
 }
+
+/// Asserts that two runs have the same outcome.
+pub fn assert_equal(one: &Outcome, many: &Outcome, what: &str) {
+    for (a, b) in one.flows.iter().zip(&many.flows) {
+        assert_eq!(a, b, "{what}");
+    }
+    for (a, b) in one.ports.iter().zip(&many.ports) {
+        assert_eq!(a, b, "{what}");
+    }
+    assert_eq!(one.counters, many.counters, "{what}");
+    assert_eq!(one.samples, many.samples, "{what}");
+    assert_eq!(one.agents, many.agents, "{what}");
+    assert_eq!(one.packets, many.packets, "{what}");
+    assert_eq!((one.complete, one.stop_reason), (many.complete, many.stop_reason), "{what}");
+}

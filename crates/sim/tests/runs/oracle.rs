@@ -1,13 +1,19 @@
-//! The engine against the slow oracle: the same world, the same results.
+//! The engine, by its tree and in windows, against the slow oracle: the same world, the same results.
 
-use crate::common::{all_systems, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
+use crate::common::{all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
 use crate::reference::Reference;
 use scenario::{Options, Plan, Point};
-use sim::{Carried, Continue, Outcome};
+use sim::{Carried, Continue, EventOrder, Outcome};
 
-/// Compares both outcomes without the count of events, which differs by design.
+/// Returns the outcomes of the engine and of the oracle, without the count of events, which differs by design. Asserts that the
+/// engine has the same outcome in windows, events included.
 fn both(point: &Point) -> [Outcome; 2] {
     let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
+    if point.run.ideal.is_none() && !point.run.engine.is_flow() {
+        let [tree, windows] =
+            [EventOrder::Tree, EventOrder::Windows].map(|order| sim::run_in(order, &point.run, &mut |_| Continue::Yes).unwrap());
+        assert_equal(&tree, &windows, &format!("{} in windows", point.id));
+    }
     let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
     [fast, slow].map(|mut outcome| {
         outcome.counters.events = 0;

@@ -1,0 +1,98 @@
+//! The nodes of a network and their next events, for runs in [windows](crate::windows).
+
+use crate::nth::{nth, nth_mut};
+use crate::wheel::Wheel;
+use base::{Dur, LinkId, Time};
+use std::ops::Range;
+
+/// The nodes of a network.
+pub struct Nodes {
+    /// By link: the nodes at which it starts and ends.
+    pub ends: Vec<[u32; 2]>,
+    /// By node: the ids of the links that start there.
+    pub out: Vec<Range<u32>>,
+    /// By waker: its node.
+    pub wakers: Vec<u32>,
+}
+
+/// Where a link ends.
+#[derive(Clone, Copy)]
+struct Lane {
+    /// The index of its first arrival in [`Windows::first`].
+    place: u32,
+    node: u32,
+}
+
+/// A node.
+#[derive(Clone, Copy)]
+pub struct WindowNode {
+    /// The first place of the links that end here; those of the next node follow.
+    places: u32,
+    /// Its waker; the one that never wakes if it has none.
+    pub waker: u32,
+    /// The links that start here: the first one, and the one after the last.
+    pub out: [u32; 2],
+    /// Whether packets may wait in a discipline of its ports.
+    pub waits: bool,
+}
+
+/// The state of runs in windows.
+pub struct Windows {
+    pub wheel: Wheel,
+    /// By link.
+    lanes: Box<[Lane]>,
+    /// By node, and one more.
+    pub nodes: Box<[WindowNode]>,
+    /// By place: when the first packet arrives; `Time::MAX` if there is none.
+    pub first: Box<[Time]>,
+    /// By place: the link.
+    pub links: Box<[u32]>,
+    /// For how many windows the tree runs when the last flow may end soon. It doubles each time:
+    /// towards the end there may be no flow that is sure to stay open.
+    pub careful: u64,
+}
+
+impl Windows {
+    /// Returns the state for these nodes. `width` is at most the smallest delay of a link.
+    pub fn new(nodes: &Nodes, width: Dur) -> Windows {
+        let count = nodes.out.len();
+        let mut wakers = vec![nodes.wakers.len() as u32; count];
+        (0..).zip(&nodes.wakers).for_each(|(waker, node)| wakers[*node as usize] = waker);
+        let mut links: Vec<u32> = (0..nodes.ends.len() as u32).collect();
+        links.sort_by_key(|link| nodes.ends[*link as usize][1]);
+        let mut lanes = vec![Lane { place: 0, node: 0 }; links.len()];
+        let mut places = vec![0; count + 1];
+        for (place, link) in (0..).zip(&links) {
+            let node = nodes.ends[*link as usize][1];
+            lanes[*link as usize] = Lane { place, node };
+            places[node as usize + 1] = place + 1;
+        }
+        for n in 1..=count {
+            places[n] = places[n].max(places[n - 1]);
+        }
+        let node = |n: usize| {
+            let out = nodes.out.get(n).map_or([0, 0], |out| [out.start, out.end]);
+            WindowNode { places: places[n], waker: wakers.get(n).copied().unwrap_or(0), out, waits: false }
+        };
+        Windows {
+            wheel: Wheel::new(count, width),
+            lanes: lanes.into(),
+            nodes: (0..=count).map(node).collect(),
+            first: vec![Time::MAX; links.len()].into(),
+            links: links.into(),
+            careful: 8,
+        }
+    }
+    /// Notes the arrival of the first packet of a link.
+    #[inline(always)]
+    pub fn note(&mut self, link: LinkId, arrival: Time) {
+        let Lane { place, node } = *nth(&self.lanes, link.index());
+        *nth_mut(&mut self.first, place as usize) = arrival;
+        self.wheel.mark(node, arrival);
+    }
+    /// Returns the places of the links that end at a node.
+    #[inline(always)]
+    pub fn places(&self, node: u32) -> Range<usize> {
+        nth(&self.nodes, node as usize).places as usize..nth(&self.nodes, node as usize + 1).places as usize
+    }
+}

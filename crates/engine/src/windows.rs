@@ -1,0 +1,377 @@
+//! Runs in windows: node by node instead of event by event.
+//!
+//! No packet reaches another node in less than the smallest delay of a link. So in a window of time
+//! that is not longer, nodes depend only on packets that were sent before the window. Each active
+//! node handles all its events of a window before the next node does: it merges the arrivals at its
+//! links and its wake-ups in the order in which the tree handles them, so that the results are the
+//! same.
+//!
+//! The times at which the first packets of the links that end at a node arrive are next to each
+//! other, and nodes are handled by number. So it is known early what the next nodes will need, and
+//! it is prefetched. In a large network this makes up for the work of marking and sorting; in a
+//! small one, which fits into the caches, the tree is faster.
+//!
+//! A window is refused while the last flow may end in it: a run ends at that event, before later
+//! events of other nodes. The tree then handles the events of some windows in order.
+
+use crate::engine::{Engine, MOST};
+use crate::link::FIRST_LEAF;
+use crate::nodes::{Nodes, WindowNode, Windows};
+use crate::nth::{nth, nth_mut};
+use crate::ring::prefetch;
+use crate::spec::Far;
+use crate::world::{Pause, World};
+use base::{Dur, LinkId, Time, Wire};
+
+/// How many turns ahead the links and the events of a node are looked up.
+const FAR: usize = 12;
+/// How many turns ahead their packets are prefetched.
+const MIDDLE: usize = 8;
+/// How many turns ahead the world prefetches what it needs for these packets.
+const NEAR: usize = 4;
+/// Turns of which the events are known.
+const AHEAD: usize = FAR + 1;
+
+/// The first arrivals of a node in a window, in order. A key has the time since the start of the
+/// window in ps, then the place. Places are in the order of links, so that equal times are in the
+/// order of the tree.
+#[derive(Default)]
+struct Due {
+    keys: Vec<u64>,
+    count: usize,
+}
+
+/// The bits of a key that name the place.
+const PLACE: u64 = u32::MAX as u64;
+
+/// Why a run in windows paused.
+enum Left {
+    /// The given time is reached.
+    Until,
+    /// The budget of events is used up.
+    Budget,
+    /// The last flow may end in the next window.
+    Careful,
+}
+
+/// Sorts keys. Mostly there are few: then without a branch that depends on them.
+#[inline(always)]
+fn sort(keys: &mut [u64]) {
+    if keys.len() > 8 {
+        keys.sort_unstable();
+        return;
+    }
+    for i in 1..keys.len() {
+        let mut key = keys[i];
+        for j in (0..i).rev() {
+            let other = keys[j];
+            keys[j + 1] = other.max(key);
+            key = other.min(key);
+        }
+        keys[0] = key;
+    }
+}
+
+impl<P: Wire> Engine<P> {
+    /// Lets runs use windows. Does nothing if a port is shaped.
+    pub(crate) fn prepare_windows(&mut self, nodes: &Nodes) {
+        // A key has 32 bits for the time.
+        let width = self.links.iter().map(|link| link.delay).min().unwrap_or(Dur(1)).min(Dur(1 << 31));
+        if !self.links.iter().any(|link| link.is_shaped()) {
+            self.windows = Some(Box::new(Windows::new(nodes, width)));
+        }
+    }
+
+    /// [`Driver::run`](crate::Driver::run) in windows.
+    pub(crate) fn run_in_windows<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, mut budget: u64) -> Pause {
+        let until = end.min(self.wakes[0]);
+        loop {
+            let before = self.events;
+            self.enter();
+            let left = self.run_windows(world, until, budget);
+            self.leave();
+            budget = budget.saturating_sub(self.events - before);
+            let limit = match left {
+                Left::Budget => return Pause::Budget,
+                // Nothing is left before the action.
+                Left::Until if self.wakes[0] < end => return self.run_by_tree(world, end, 1),
+                Left::Until => return Pause::End,
+                Left::Careful => {
+                    let windows = self.windows();
+                    windows.careful = (windows.careful * 2).min(1 << 20);
+                    let time = windows.wheel.start(windows.careful);
+                    self.now.after(Dur(time.0)).min(end)
+                }
+            };
+            let before = self.events;
+            let pause = self.run_by_tree(world, limit, budget.max(1));
+            budget = budget.saturating_sub(self.events - before);
+            if pause != Pause::End || limit == end {
+                return pause;
+            }
+            if budget == 0 {
+                return Pause::Budget;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn windows(&mut self) -> &mut Windows {
+        self.windows.as_mut().expect("a run in windows")
+    }
+
+    /// Begins to run in windows: collects the events of all nodes from the links and the wake-ups.
+    fn enter(&mut self) {
+        self.in_windows = true;
+        let Engine { windows, links, rings, now, .. } = self;
+        let windows = windows.as_mut().expect("a run in windows");
+        windows.wheel.clear(*now);
+        for (first, link) in windows.first.iter_mut().zip(&windows.links) {
+            *first = links[*link as usize].first_arrival(rings);
+        }
+        for node in &mut windows.nodes {
+            node.waits = (node.out[0]..node.out[1]).any(|link| links[link as usize].waiting() > 0);
+        }
+        for node in 0..self.windows().nodes.len() as u32 - 1 {
+            self.mark_all(node);
+        }
+    }
+    /// Ends a run in windows: the tree has the events again.
+    fn leave(&mut self) {
+        self.in_windows = false;
+        self.rebase();
+    }
+    /// Marks all events of a node.
+    fn mark_all(&mut self, node: u32) {
+        let Engine { windows, wakes, links, now, .. } = self;
+        let windows = windows.as_mut().expect("a run in windows");
+        let this = windows.nodes[node as usize];
+        let arrivals = windows.first[windows.places(node)].iter().copied();
+        let waiting = (this.out[0]..this.out[1]).map(|id| &links[id as usize]).filter(|link| this.waits && link.waiting() > 0);
+        let service = waiting.map(|link| link.free_at().max(*now));
+        for time in arrivals.chain(service).chain([wakes[this.waker as usize + 1]]).filter(|time| *time < Time::MAX) {
+            windows.wheel.mark(node, time);
+        }
+    }
+
+    /// Runs window after window.
+    fn run_windows<W: World<Packet = P>>(&mut self, world: &mut W, until: Time, budget: u64) -> Left {
+        let (mut nodes, mut handled) = (Vec::new(), 0);
+        let mut due: [Due; AHEAD] = Default::default();
+        loop {
+            let next = self.windows().wheel.advance();
+            let wheel = &self.windows().wheel;
+            let (start, stop) = (wheel.start(wheel.now), wheel.start(wheel.now + 1).min(until));
+            let Some((level, slot)) = next.filter(|_| start.max(self.now) < until) else {
+                self.now = if until < Time::MAX { until } else { self.now };
+                return Left::Until;
+            };
+            if handled >= budget {
+                return Left::Budget;
+            }
+            if level == 0 && world.open_until(start.max(self.now)) < stop {
+                return Left::Careful;
+            }
+            nodes.clear();
+            self.windows().wheel.take(level, slot, &mut nodes);
+            if level > 0 {
+                nodes.iter().for_each(|node| self.mark_all(*node));
+                continue;
+            }
+            let events = self.run_window(world, &nodes, &mut due, (start, stop));
+            (self.events, self.uncarried, handled) = (self.events + events, self.uncarried + events, handled + events);
+            if self.uncarried >= MOST {
+                self.carry_all();
+            }
+            self.now = stop;
+        }
+    }
+
+    /// Handles the events of all nodes in a window. Returns their number.
+    #[inline(never)]
+    fn run_window<W: World<Packet = P>>(
+        &mut self,
+        world: &mut W,
+        nodes: &[u32],
+        due: &mut [Due; AHEAD],
+        window: (Time, Time),
+    ) -> u64 {
+        let mut handled = 0;
+        // Nothing that a node sends arrives in this window, so that its events can be collected
+        // before the turns of the nodes before it.
+        for n in 0..nodes.len() + FAR {
+            if let Some(node) = nodes.get(n) {
+                self.collect(*node, window, &mut due[n % AHEAD]);
+            }
+            if let Some(turn) = n.checked_sub(FAR - MIDDLE).filter(|turn| *turn < nodes.len()) {
+                self.prefetch_packets(&due[turn % AHEAD]);
+            }
+            if let Some(turn) = n.checked_sub(FAR - NEAR).filter(|turn| *turn < nodes.len()) {
+                self.prefetch_records(world, &due[turn % AHEAD]);
+            }
+            if let Some(turn) = n.checked_sub(FAR) {
+                handled += self.turn(world, nodes[turn], window, &mut due[turn % AHEAD]);
+            }
+        }
+        handled
+    }
+
+    /// Collects the first arrival in the window of each link that ends at a node.
+    #[inline(always)]
+    fn collect(&self, node: u32, (start, stop): (Time, Time), due: &mut Due) {
+        let windows = self.windows.as_deref().expect("a run in windows");
+        let places = windows.places(node);
+        if due.keys.len() < places.len() {
+            due.keys.resize(places.len(), 0);
+        }
+        due.count = 0;
+        for place in places {
+            let arrival = *nth(&windows.first, place);
+            // It is overwritten if it is not in the window.
+            *nth_mut(&mut due.keys, due.count) = arrival.0.wrapping_sub(start.0) << 32 | place as u64;
+            due.count += usize::from(arrival < stop);
+        }
+        sort(&mut due.keys[..due.count]);
+        for key in &due.keys[..due.count] {
+            prefetch(self.links.as_ptr().wrapping_add(*nth(&windows.links, (key & PLACE) as usize) as usize));
+        }
+        let [from, to] = nth(&windows.nodes, node as usize).out;
+        for id in from..to {
+            prefetch(self.links.as_ptr().wrapping_add(id as usize));
+        }
+    }
+    /// Prefetches the packets that arrive at a node.
+    #[inline(always)]
+    fn prefetch_packets(&self, due: &Due) {
+        let windows = self.windows.as_deref().expect("a run in windows");
+        for key in &due.keys[..due.count] {
+            nth(&self.links, *nth(&windows.links, (key & PLACE) as usize) as usize).prefetch_first(&self.rings);
+        }
+    }
+    /// Prefetches what the world needs for the packets that arrive at a host.
+    #[inline(always)]
+    fn prefetch_records<W: World<Packet = P>>(&self, world: &W, due: &Due) {
+        let windows = self.windows.as_deref().expect("a run in windows");
+        for key in &due.keys[..due.count] {
+            let link = nth(&self.links, *nth(&windows.links, (key & PLACE) as usize) as usize);
+            if let Far::Host(host) = link.far()
+                && !link.ring_is_empty()
+            {
+                world.prefetch(host, link.first(&self.rings));
+            }
+        }
+    }
+
+    /// Handles the events of a node in a window. Returns their number.
+    #[inline(always)]
+    fn turn<W: World<Packet = P>>(&mut self, world: &mut W, node: u32, (start, stop): (Time, Time), due: &mut Due) -> u64 {
+        let WindowNode { waker, out, waits, .. } = *nth(&self.windows().nodes, node as usize);
+        let (slot, due) = (waker as usize + 1, &mut due.keys[..due.count]);
+        let woken = *nth(&self.wakes, slot);
+        let (mut n, mut handled) = (0, 0);
+        loop {
+            let wake = *nth(&self.wakes, slot);
+            if let Some(&key) = due.get(n)
+                && start.0 + (key >> 32) <= wake.0
+            {
+                self.now = Time(start.0 + (key >> 32));
+                let place = (key & PLACE) as usize;
+                let windows = self.windows.as_mut().expect("a run in windows");
+                let id = *nth(&windows.links, place);
+                let link = nth_mut(&mut self.links, id as usize);
+                let (mut packet, far) = (link.pop(&self.rings), link.far());
+                let next = link.first_arrival(&self.rings);
+                *nth_mut(&mut windows.first, place) = next;
+                if next < stop {
+                    // The next packet of the link has its place in the order.
+                    let key = (next.0 - start.0) << 32 | place as u64;
+                    let mut m = n;
+                    while m + 1 < due.len() && due[m + 1] < key {
+                        due[m] = due[m + 1];
+                        m += 1;
+                    }
+                    due[m] = key;
+                } else {
+                    if next < Time::MAX {
+                        windows.wheel.mark(node, next);
+                    }
+                    n += 1;
+                }
+                world.deliver(self, LinkId(id), far, &mut packet);
+            } else if wake < stop {
+                self.now = wake;
+                world.wake(self, waker);
+            } else {
+                break;
+            }
+            handled += 1;
+        }
+        // Each event has its own mark. That of a wake-up that has not changed is there already.
+        let wake = *nth(&self.wakes, slot);
+        if wake != woken && wake < Time::MAX {
+            self.windows().wheel.mark(node, wake);
+        }
+        if self.touched | waits {
+            self.serve_ports(world, node, out, stop);
+        }
+        handled
+    }
+
+    /// Starts all service before `stop` at the ports of a node, so that their far ends know all that
+    /// arrives in the next window, and marks when the next service is due.
+    #[inline(never)]
+    fn serve_ports<W: World<Packet = P>>(&mut self, world: &mut W, node: u32, out: [u32; 2], stop: Time) {
+        let mut next = Time::MAX;
+        for id in (out[0]..out[1]).map(LinkId) {
+            if self.links[id.index()].waiting() > 0 {
+                self.lazy(id).serve(world, stop.before(Dur(1)));
+                if self.links[id.index()].waiting() > 0 {
+                    next = next.min(self.links[id.index()].free_at());
+                }
+            }
+        }
+        self.touched = false;
+        let windows = self.windows();
+        windows.nodes[node as usize].waits = next < Time::MAX;
+        if next < Time::MAX {
+            windows.wheel.mark(node, next);
+        }
+    }
+
+    /// Puts a packet whose service starts at `start` on the wire. Its arrival is the next event of
+    /// the link if the wire was empty.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, id: LinkId, start: Time, packet: &P) {
+        let link = &mut self.links[id.index()];
+        let was_empty = link.ring_is_empty();
+        let arrival = link.push(start, packet, &mut self.rings);
+        if was_empty {
+            self.arrives_first(id, arrival);
+        }
+    }
+    /// Notes when the first packet of a link arrives.
+    #[inline(always)]
+    pub(crate) fn arrives_first(&mut self, id: LinkId, arrival: Time) {
+        if self.in_windows {
+            self.windows().note(id, arrival);
+        } else {
+            self.tree.insert(FIRST_LEAF + id.0, arrival);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sort;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_sorted(mut keys in prop::collection::vec(any::<u64>(), 0..20)) {
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            sort(&mut keys);
+            prop_assert_eq!(keys, expected);
+        }
+    }
+}

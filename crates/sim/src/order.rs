@@ -1,0 +1,54 @@
+//! The order in which a run handles the events of different nodes: by time, or node by node in windows.
+
+use crate::node::share::PartShare;
+use crate::node::world::World;
+use base::{Dur, NodeId};
+use engine::Nodes;
+use scenario::RunSpec;
+
+/// The order in which a run of one part handles the events of different nodes. The results are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventOrder {
+    /// In windows if the network is so large that this is faster.
+    #[default]
+    Auto,
+    /// By time, whatever the node.
+    Tree,
+    /// Node by node in windows as long as the smallest delay of a link, if the run can be cut like this.
+    Windows,
+}
+
+/// Links from which windows are faster. Measured with NewReno on fat trees of 6144, 20 736 and 49 152 links: 1.0, 1.15 and 1.4 times
+/// as fast as the tree.
+const LARGE: usize = 20_000;
+
+impl EventOrder {
+    /// Returns whether a run uses windows. As in a run of several parts, hosts must not change the paths of replies. And flows must
+    /// not wait for other flows, since news of a flow reach other nodes without a delay.
+    pub(crate) fn uses_windows<P>(self, spec: &RunSpec, world: &World<P>) -> bool {
+        let wanted = match self {
+            EventOrder::Auto => spec.net.links().len() >= LARGE,
+            EventOrder::Tree => false,
+            EventOrder::Windows => true,
+        };
+        wanted && world.waiting.is_none() && !spec.system.changes_both_paths()
+    }
+}
+
+/// Returns the nodes for the engine, and the share of a part that is the whole run.
+pub(crate) fn windows<P>(spec: &RunSpec, world: &World<P>) -> (PartShare, Nodes) {
+    let net = &*spec.net;
+    let width = net.links().iter().map(|link| link.delay).min().unwrap_or(Dur(1));
+    let owners = vec![0; net.nodes().len()].into();
+    let share = PartShare::new((owners, width), 0, net, &world.flows, spec.mtu_bytes.into());
+    let out = |node: u32| {
+        let base = net.out_base(NodeId(node));
+        base..base + net.out_links(NodeId(node)).len() as u32
+    };
+    let nodes = Nodes {
+        ends: net.links().iter().map(|link| [link.from.0, link.to.0]).collect(),
+        out: (0..net.nodes().len() as u32).map(out).collect(),
+        wakers: world.switches.iter().chain(net.hosts()).map(|node| node.0).collect(),
+    };
+    (share, nodes)
+}
