@@ -30,6 +30,10 @@ pub struct Port {
 pub struct Pausing {
     /// Bit `c`: packets of class `c` are paused.
     held: u8,
+    /// Whether a pause of any class holds all packets back: the port's discipline divides them into
+    /// other classes than the far end. A NIC pauses the queue that has the packets of the paused
+    /// priority (IEEE 802.1Q-2018, clauses 8.6.6 and 8.6.8: priorities are mapped to queues).
+    pub whole: bool,
     /// Orders to the far end. They are sent before all waiting packets, and cannot be paused.
     orders: Queue,
     /// Since when each class is paused.
@@ -120,7 +124,7 @@ impl Port {
         let pausing = self.pausing.as_ref()?;
         if !pausing.orders.is_empty() {
             None
-        } else if pausing.held != 0 && !self.qdisc.has_except(pausing.held) {
+        } else if pausing.held != 0 && (pausing.whole || !self.qdisc.has_except(pausing.held)) {
             Some(Hold { until: Time::MAX, wire_len: 0 })
         } else {
             self.qdisc.not_before(start)

@@ -24,7 +24,7 @@ use fabric::buffer::{AnyBuffer, Buffer};
 use fabric::net::Net;
 use fabric::paths::AllPaths;
 use fabric::port::Port;
-use fabric::qdisc::Qdisc as _;
+use fabric::qdisc::{self, Qdisc as _};
 use fabric::refused::Refused;
 use fabric::router::PortAccess;
 use fabric::routing::{Parts, Routing};
@@ -220,7 +220,18 @@ fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool, pausing: bool) ->
             pausing: pausing.then(Box::default),
         }))
     };
-    net.links().iter().enumerate().map(port).collect()
+    let mut ports: Vec<_> = net.links().iter().enumerate().map(port).collect();
+    if pausing {
+        for nic in net.hosts().iter().flat_map(|host| net.out_links(*host)) {
+            let far = net.out_links(net.link(nic).to).next().and_then(|port| ports[port.index()].as_deref());
+            let whole =
+                far.zip(ports[nic.index()].as_deref()).is_some_and(|(far, own)| !qdisc::same_classes(&own.qdisc, &far.qdisc));
+            if let Some(pausing) = ports[nic.index()].as_mut().and_then(|port| port.pausing.as_mut()) {
+                pausing.whole = whole;
+            }
+        }
+    }
+    ports
 }
 
 fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed: bool) -> E {

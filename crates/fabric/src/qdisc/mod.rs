@@ -12,8 +12,8 @@ pub use crate::queue::Backlog;
 use crate::refused::Refused;
 use crate::threshold::Threshold;
 use base::params::{Auto, Problem};
-use base::{Bytes, Dur, Hold, Limit, LinkId, Rate, Time};
-use proto::Packet;
+use base::{Bytes, Dur, FlowId, Hold, Limit, LinkId, Rate, Time};
+use proto::{Kind, Packet};
 
 /// A queue discipline: the state machine of one port.
 pub trait Qdisc: Clone {
@@ -151,6 +151,15 @@ fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
         hint: format!("write at least `1pkt` or `{mtu}`"),
     };
     too_small.then(problem).into_iter().collect()
+}
+
+/// Returns whether two disciplines divide packets into the same classes.
+pub fn same_classes(one: &AnyQdisc, other: &AnyQdisc) -> bool {
+    let kinds = [Kind::DATA, Kind::ACK, Kind::CREDIT, Kind(Kind::OWN), Kind(Kind::POLICY), Kind(Kind::ROUTER)];
+    let packet = |flow, kind, prio| Packet { prio, ..Packet::new(FlowId(flow), kind, 0) };
+    let by_priority = kinds.into_iter().flat_map(|kind| (0..64).map(move |prio| packet(0, kind, prio)));
+    let by_flow = (0..64).map(|flow| packet(flow, Kind::DATA, 0));
+    by_priority.chain(by_flow).all(|packet| one.class(&packet) == other.class(&packet))
 }
 
 /// A first-in first-out queue whose occupancy the engine's link record computes by itself, so that the discipline has no code on

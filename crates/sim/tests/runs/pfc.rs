@@ -67,6 +67,27 @@ fn without_pauses_the_same_incast_loses_packets_and_with_too_little_headroom_too
     assert_eq!(enough.counters.dropped_packets, 0);
 }
 
+/// A NIC and a switch that divide packets into different classes: the NIC holds all of them, so that none is lost.
+#[test]
+fn a_nic_with_other_classes_than_its_switch_obeys_every_pause() {
+    const STRICT: &str = "{ kind = 'strict', limit = 'unlimited' }";
+    const DROPTAIL: &str = "{ kind = 'droptail', limit = 'unlimited' }";
+    const FLOWS: &str = "{ kind = 'strict', class_of = 'flow', limit = 'unlimited' }";
+    const TWO: &str = "{ kind = 'strict', classes = 2, limit = 'unlimited' }";
+    for (transport, switch, nic, lossless) in
+        [("phost", STRICT, DROPTAIL, 8), ("phost", STRICT, TWO, 8), ("newreno", DROPTAIL, FLOWS, 1)]
+    {
+        let rows: Vec<_> = (0..6).map(|i| (1 + i, 0, 200_000, 0)).collect();
+        let outcome = both(&format!(
+            "end = '1s'\n[topology]\nkind = 'star'\nhosts = 7\nrate = '10Gbps'\ndelay = '1us'\n{}[[system]]\ntransport = '{transport}'\n\
+             qdisc = {switch}\nnic.qdisc = {nic}\nbuffer = {{ kind = 'pfc', total = '4MB', xoff = '3KB', lossless = {lossless} }}\n",
+            table(&format!("pfc-classes-{lossless}-{}", nic.len()), &rows)
+        ));
+        assert_eq!((outcome.counters.dropped_packets, outcome.stop_reason), (0, StopReason::Finished), "{switch} {nic}");
+        assert!((1..=6).any(|host| pauses(&outcome, &format!("h{host}->s0")) > 0), "{switch} {nic}: no pause");
+    }
+}
+
 /// Four flows to one host have the cable between two switches paused, and with it a flow to another host. This flow
 /// gets the rate of one of the four, a quarter of a link, although its own link is idle. In a separate class it is
 /// not affected.
