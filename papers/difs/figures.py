@@ -366,7 +366,8 @@ def fig8(results: Results) -> Figure:
             series = goodput.total(results, run)
             if series is not None:
                 ax.plot(series.times * 1e-3, fractions(series, run), **style.dashes(i), label=pattern)
-    ax.set(xlabel=words.axis("time", "s"), ylabel="goodput over its mean at the end", xscale="log", ylim=(0, None))
+    ax.set(xlabel=words.axis("time", "s"), ylabel="goodput over its mean at the end", ylim=(0, None))
+    style.log_axis(ax, "x")
     style.legend(fig, [ax])
     return fig
 
