@@ -137,7 +137,7 @@ lint: build $(VENV)/.tools
 .PHONY: test-rust
 test-rust: | tools
 	$(call say,cargo test)
-	@$(CARGO) test --workspace --locked --quiet
+	@PROPTEST_CASES=100 $(CARGO) test --workspace --locked --quiet
 
 .PHONY: test-python
 test-python: build $(VENV)/.tools
@@ -155,7 +155,7 @@ gate: | tools ## compare instructions per hop of small scenarios with bench/inst
 .PHONY: slow
 slow: build $(VENV)/.tools ## run longer tests: more random scenarios and loss patterns, everything in release mode
 	$(call say,cargo test --release)
-	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
+	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 PROPTEST_CASES=1000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,the exchange between threads in every order of their steps)
 	@$(CARGO) test -p flowloom-sim --locked --release --quiet --features model --test exchange
 	@$(MAKE) --no-print-directory sanitizers
