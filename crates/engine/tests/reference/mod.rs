@@ -294,8 +294,16 @@ impl<P: Wire> Driver<P> for Reference<P> {
     fn link_down(&mut self, id: LinkId) -> Vec<P> {
         let (lost, now, port) = (self.on_link(id), self.now, self.port(id));
         assert!(port.up, "link {id} goes down twice");
-        port.stats.lost_sent += port.wire.len() as u64;
-        port.stats.lost_unsent += port.queue.len() as u64;
+        // A start at exactly this time, by an action before this one, does not count.
+        let begins = |packet: &&P| {
+            let tx_time = port.spec.rate.tx_time(u64::from(packet.wire_len()));
+            packet.arrival().before(port.spec.delay).before(tx_time) >= now
+        };
+        let unsent: Vec<u64> = port.wire.iter().filter(begins).map(|packet| u64::from(packet.wire_len())).collect();
+        port.stats.tx_packets -= unsent.len() as u64;
+        port.stats.tx_bytes -= unsent.iter().sum::<u64>();
+        port.stats.lost_sent += (port.wire.len() - unsent.len()) as u64;
+        port.stats.lost_unsent += (port.queue.len() + unsent.len()) as u64;
         // The waiting times were counted on arrival, up to starts that never happen.
         let mut start = port.free_at;
         for packet in &port.queue {

@@ -333,7 +333,10 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
     let system = random_system(&rest, &limit, rng).set("nic.low_water", &low_water);
     let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");
-    (format!("{rest}{}", system.toml()), deep && !lasting)
+    // Probes of a router may fill a queue of two headers whenever a timer of a sender expires.
+    let system = system.toml();
+    let deep = deep && !system.contains("headers = \"2pkt\"");
+    (format!("{rest}{system}"), deep && !lasting)
 }
 
 /// The system of a transport with other parts in some of its places: any that the check accepts.
