@@ -29,7 +29,7 @@ const FAR: usize = 12;
 const MIDDLE: usize = 8;
 /// How many turns ahead the world prefetches what it needs for these packets.
 const NEAR: usize = 4;
-/// Turns of which the events are known.
+/// Turns whose events are known.
 const AHEAD: usize = FAR + 1;
 
 /// The first arrivals of a node in a window, in order. A key has the time since the start of the

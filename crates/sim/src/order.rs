@@ -24,7 +24,7 @@ const LARGE: usize = 20_000;
 
 impl EventOrder {
     /// Returns whether a run uses windows. As in a run of several parts, hosts must not change the paths of replies. And flows must
-    /// not wait for other flows, since news of a flow reach other nodes without a delay.
+    /// not wait for other flows, since other nodes learn of its start or end without a delay.
     pub(crate) fn uses_windows<P>(self, spec: &RunSpec, world: &World<P>) -> bool {
         let wanted = match self {
             EventOrder::Auto => spec.net.links().len() >= LARGE,
