@@ -6,7 +6,9 @@
 #[path = "runs/common.rs"]
 mod common;
 
-use crate::common::{all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
+use crate::common::{
+    all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table, table_of,
+};
 use base::Rng;
 use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
@@ -200,26 +202,49 @@ fn series_and_traces_are_the_same() {
     }
 }
 
-/// In parts of pods and racks, and in random parts, each node in any part.
+/// Compares random scenario `n` in parts of pods and racks, or in random parts, each node in any part.
+fn assert_random(n: u64, (parts, threads): (usize, usize)) {
+    let (text, _) = random_scenario(n);
+    let mut rng = Rng::stream(n, "cut", &[]);
+    for point in &plan(&text).points {
+        let chosen = Cut::choose(&point.run, Threads::Exactly(parts));
+        let net = &point.run.net;
+        // A scenario that cannot run in parts cannot run in random parts either.
+        let cut = match chosen {
+            Ok(_) if n % 2 == 1 => Cut::of(net, net.nodes().iter().map(|_| rng.below(parts as u64) as u8).collect()),
+            chosen => chosen.ok(),
+        };
+        if let Some(cut) = cut {
+            assert_same_in(point, cut, threads, &text);
+        }
+    }
+}
+
 #[test]
 fn random_scenarios_are_the_same() {
     for n in 0..fuzz_count(60) {
-        let (text, _) = random_scenario(n);
-        let mut rng = Rng::stream(n, "cut", &[]);
         let ways = ways(n as usize / 2);
-        let (parts, threads) = ways[n as usize / 2 % ways.len()];
-        for point in &plan(&text).points {
-            let chosen = Cut::choose(&point.run, Threads::Exactly(parts));
-            let net = &point.run.net;
-            // A scenario that cannot run in parts cannot run in random parts either.
-            let cut = match chosen {
-                Ok(_) if n % 2 == 1 => Cut::of(net, net.nodes().iter().map(|_| rng.below(parts as u64) as u8).collect()),
-                chosen => chosen.ok(),
-            };
-            if let Some(cut) = cut {
-                assert_same_in(point, cut, threads, &text);
-            }
-        }
+        assert_random(n, ways[n as usize / 2 % ways.len()]);
+    }
+}
+
+/// No part has an event between the end of a flow and the start, in another part, of a flow that waits for it.
+#[test]
+fn parts_do_not_skip_a_start_that_they_learn_of() {
+    assert_random(705, (3, 1));
+}
+
+/// A part learns from another part when its flows that wait start.
+#[test]
+fn flows_that_wait_for_other_parts_start_at_the_same_time() {
+    let rows = "h0,h3,30000,0us,,,\nh1,h3,30000,,,1,\nh4,h2,1000,,,2,30us\nh0,h3,1000,5ms,,,\n";
+    let flows = table_of("waiting-parts", &format!("src,dst,size_bytes,start,deadline,after,delay\n{rows}"));
+    for name in kinds("transport") {
+        let text = format!(
+            "end = '10s'\n[topology]\nkind = 'dumbbell'\nleft = 3\nright = 3\ndelay = '1ns'\n{flows}{}",
+            system(name, "100pkt")
+        );
+        assert_same(&text, &[(2, 1)]);
     }
 }
 

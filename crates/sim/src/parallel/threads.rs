@@ -218,6 +218,9 @@ impl<P: Probe> Windows<'_, P> {
             }
         }
         if let Some(share) = world.share.as_mut().filter(|share| !share.changes.is_empty()) {
+            // Another part may start a flow for it, but learns of a change no sooner than a header would arrive.
+            let learnt = share.changes.iter().map(|change| change.now.after(self.cut.window));
+            next = learnt.min().map_or(next, |learnt| next.min(learnt));
             for (_, own) in out.iter_mut().enumerate().filter(|(to, _)| *to != number) {
                 own.changes.extend_from_slice(&share.changes);
             }
