@@ -17,6 +17,9 @@ pub struct Engine<P> {
     pub(crate) tree: Tree,
     pub(crate) links: Vec<Link>,
     pub(crate) stats: Vec<LinkStats>,
+    /// What packets that waited add to the `queue_area` of each link, until it is asked for. Together, since every second hop adds
+    /// to one.
+    areas: Vec<u64>,
     pub(crate) rings: Rings<P>,
     /// Links whose ports share a buffer.
     groups: Vec<Vec<LinkId>>,
@@ -29,15 +32,15 @@ pub struct Engine<P> {
     /// Number of events handled before the present run started or was resumed.
     pub(crate) events: u64,
     /// Whether there are so many links that their state does not fit into the nearer caches.
-    large: bool,
+    pub(crate) large: bool,
     /// The run pauses after this many more events; -1 if the budget is spent.
     left: i64,
     /// The remaining budget when the run was stopped.
     pub(crate) unspent: Option<i64>,
     /// Number of events since the rings' counters were last added up.
     pub(crate) uncarried: u64,
-    /// The state of runs in windows, if runs use them.
-    pub(crate) windows: Option<Box<Windows>>,
+    /// The state of runs in windows; without nodes if runs do not use them.
+    pub(crate) windows: Windows,
     /// Whether a run in windows is in progress. Otherwise the tree has the events.
     pub(crate) in_windows: bool,
     /// Whether a port with a discipline was touched since this was reset.
@@ -82,7 +85,8 @@ impl<P: Wire> Links<P> for Engine<P> {
         let now = self.now;
         let link = &mut self.links[id.index()];
         let start = if link.is_fifo() {
-            let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+            let area = |area| self.areas[id.index()] += area;
+            let Some(start) = link.admit(packet, now, &self.rings, area, || &mut self.stats[id.index()]) else {
                 return if link.is_up() { Sent::Dropped } else { Sent::Down };
             };
             start
@@ -151,6 +155,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
             tree: Tree::new(first_waker + wakers),
             links: links.iter().map(|(spec, far)| Link::new(spec, *far)).collect(),
             stats: links.iter().map(|(spec, _)| LinkStats::new(spec)).collect(),
+            areas: vec![0; links.len()],
             rings: Rings::default(),
             groups,
             group_of,
@@ -163,7 +168,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
             left: 0,
             unspent: None,
             uncarried: 0,
-            windows: None,
+            windows: Windows::default(),
             in_windows: false,
             touched: false,
         }
@@ -179,10 +184,10 @@ impl<P: Wire> Driver<P> for Engine<P> {
     }
 
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        match self.windows {
-            Some(_) => self.run_in_windows(world, end, budget),
-            None => self.run_by_tree(world, end, budget),
+        if self.windows.nodes.is_empty() {
+            return self.run_by_tree(world, end, budget);
         }
+        self.run_in_windows(world, end, budget)
     }
 
     fn events(&self) -> u64 {
@@ -190,6 +195,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
     }
     fn stats(&mut self, id: LinkId) -> LinkStats {
         self.links[id.index()].carry(&mut self.stats[id.index()]);
+        self.add_area(id);
         self.stats[id.index()]
     }
     fn queue_area(&self, id: LinkId) -> u64 {
@@ -197,13 +203,15 @@ impl<P: Wire> Driver<P> for Engine<P> {
         let link = &self.links[id.index()];
         let start = |packet: &P| packet.arrival().before(link.delay).before(link.tx_time(packet.wire_len()));
         let to_come = |packet: P| waited(packet.wire_len(), start(&packet).since(self.now));
-        self.stats[id.index()].queue_area - link.packets(&self.rings).map(to_come).sum::<u64>()
+        let area = self.stats[id.index()].queue_area + self.areas[id.index()];
+        area - link.packets(&self.rings).map(to_come).sum::<u64>()
     }
     fn on_link(&self, id: LinkId) -> Vec<P> {
         self.links[id.index()].packets(&self.rings).collect()
     }
     fn link_down(&mut self, id: LinkId) -> Vec<P> {
         let lost = self.on_link(id);
+        self.add_area(id);
         self.links[id.index()].take_down(self.now, &self.rings, &mut self.stats[id.index()]);
         self.tree.set(FIRST_LEAF + id.0, Time::MAX);
         if self.links[id.index()].is_shaped() {
@@ -250,6 +258,10 @@ impl<P: Wire> Engine<P> {
                 world.wake(self, leaf - self.first_waker);
             }
         }
+    }
+
+    fn add_area(&mut self, id: LinkId) {
+        self.stats[id.index()].queue_area += std::mem::take(&mut self.areas[id.index()]);
     }
 
     /// Handles the event of a link: takes off the first packet, which may have to be started

@@ -10,7 +10,8 @@
 //! touched, or when its last packet is delivered, and is the same packet that would have been
 //! chosen at the start of service.
 
-pub mod cut;
+pub mod agenda;
+mod cut;
 mod engine;
 mod lazy;
 pub mod link;
@@ -21,7 +22,6 @@ mod shaped;
 mod spec;
 mod stats;
 pub mod tree;
-mod wheel;
 mod windows;
 mod world;
 

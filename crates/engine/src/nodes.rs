@@ -1,7 +1,7 @@
 //! The nodes of a network and their next events, for runs in [windows](crate::windows).
 
+use crate::agenda::Agenda;
 use crate::nth::{nth, nth_mut};
-use crate::wheel::Wheel;
 use base::{Dur, LinkId, Time};
 use std::ops::Range;
 
@@ -37,8 +37,11 @@ pub struct WindowNode {
 }
 
 /// The state of runs in windows.
+#[derive(Default)]
 pub struct Windows {
-    pub wheel: Wheel,
+    pub agenda: Agenda,
+    /// The length of a window: at most the smallest delay of a link.
+    pub width: Dur,
     /// By link.
     lanes: Box<[Lane]>,
     /// By node, and one more.
@@ -75,7 +78,8 @@ impl Windows {
             WindowNode { places: places[n], waker: wakers.get(n).copied().unwrap_or(0), out, waits: false }
         };
         Windows {
-            wheel: Wheel::new(count, width),
+            agenda: Agenda::new(count),
+            width,
             lanes: lanes.into(),
             nodes: (0..=count).map(node).collect(),
             first: vec![Time::MAX; links.len()].into(),
@@ -88,7 +92,7 @@ impl Windows {
     pub fn note(&mut self, link: LinkId, arrival: Time) {
         let Lane { place, node } = *nth(&self.lanes, link.index());
         *nth_mut(&mut self.first, place as usize) = arrival;
-        self.wheel.mark(node, arrival);
+        self.agenda.note(node, arrival);
     }
     /// Returns the places of the links that end at a node.
     #[inline(always)]

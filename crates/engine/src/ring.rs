@@ -101,6 +101,11 @@ impl Ring {
             prefetch(rings.arena.as_ptr().wrapping_add(self.place(counter)));
         }
     }
+    /// Prefetches the place of the next packet that is put in.
+    #[inline(always)]
+    pub fn prefetch_last<P>(&self, rings: &Rings<P>) {
+        prefetch(rings.arena.as_ptr().wrapping_add(self.place(self.tail)));
+    }
     /// Puts a packet in, and returns a reference to its place.
     #[inline(always)]
     #[allow(unsafe_code)]

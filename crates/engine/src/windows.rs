@@ -30,7 +30,8 @@ const MIDDLE: usize = 8;
 /// How many turns ahead the world prefetches what it needs for these packets.
 const NEAR: usize = 4;
 /// Turns whose events are known.
-const AHEAD: usize = FAR + 1;
+const AHEAD: usize = 16;
+const _: () = assert!(AHEAD > FAR);
 
 /// The first arrivals of a node in a window, in order. A key has the time since the start of the
 /// window in ps, then the place. Places are in the order of links, so that equal times are in the
@@ -39,6 +40,8 @@ const AHEAD: usize = FAR + 1;
 struct Due {
     keys: Vec<u64>,
     count: usize,
+    /// The first arrival after the window.
+    later: Time,
 }
 
 /// The bits of a key that name the place.
@@ -78,7 +81,7 @@ impl<P: Wire> Engine<P> {
         // A key has 32 bits for the time.
         let width = self.links.iter().map(|link| link.delay).min().unwrap_or(Dur(1)).min(Dur(1 << 31));
         if !self.links.iter().any(|link| link.is_shaped()) {
-            self.windows = Some(Box::new(Windows::new(nodes, width)));
+            self.windows = Windows::new(nodes, width);
         }
     }
 
@@ -97,10 +100,10 @@ impl<P: Wire> Engine<P> {
                 Left::Until if self.wakes[0] < end => return self.run_by_tree(world, end, 1),
                 Left::Until => return Pause::End,
                 Left::Careful => {
-                    let windows = self.windows();
+                    let windows = &mut self.windows;
                     windows.careful = (windows.careful * 2).min(1 << 20);
-                    let time = windows.wheel.start(windows.careful);
-                    self.now.after(Dur(time.0)).min(end)
+                    let time = Dur(windows.width.0 * windows.careful);
+                    self.now.after(time).min(end)
                 }
             };
             let before = self.events;
@@ -115,25 +118,19 @@ impl<P: Wire> Engine<P> {
         }
     }
 
-    #[inline(always)]
-    fn windows(&mut self) -> &mut Windows {
-        self.windows.as_mut().expect("a run in windows")
-    }
-
     /// Begins to run in windows: collects the events of all nodes from the links and the wake-ups.
     fn enter(&mut self) {
         self.in_windows = true;
-        let Engine { windows, links, rings, now, .. } = self;
-        let windows = windows.as_mut().expect("a run in windows");
-        windows.wheel.clear(*now);
+        let Engine { windows, links, rings, .. } = self;
+        windows.agenda.clear();
         for (first, link) in windows.first.iter_mut().zip(&windows.links) {
             *first = links[*link as usize].first_arrival(rings);
         }
         for node in &mut windows.nodes {
             node.waits = (node.out[0]..node.out[1]).any(|link| links[link as usize].waiting() > 0);
         }
-        for node in 0..self.windows().nodes.len() as u32 - 1 {
-            self.mark_all(node);
+        for node in 0..self.windows.nodes.len() as u32 - 1 {
+            self.note_all(node);
         }
     }
     /// Ends a run in windows: the tree has the events again.
@@ -141,44 +138,40 @@ impl<P: Wire> Engine<P> {
         self.in_windows = false;
         self.rebase();
     }
-    /// Marks all events of a node.
-    fn mark_all(&mut self, node: u32) {
+    /// Notes all events of a node.
+    fn note_all(&mut self, node: u32) {
         let Engine { windows, wakes, links, now, .. } = self;
-        let windows = windows.as_mut().expect("a run in windows");
         let this = windows.nodes[node as usize];
         let arrivals = windows.first[windows.places(node)].iter().copied();
         let waiting = (this.out[0]..this.out[1]).map(|id| &links[id as usize]).filter(|link| this.waits && link.waiting() > 0);
         let service = waiting.map(|link| link.free_at().max(*now));
-        for time in arrivals.chain(service).chain([wakes[this.waker as usize + 1]]).filter(|time| *time < Time::MAX) {
-            windows.wheel.mark(node, time);
-        }
+        arrivals.chain(service).chain([wakes[this.waker as usize + 1]]).for_each(|time| windows.agenda.note(node, time));
     }
 
     /// Runs window after window.
     fn run_windows<W: World<Packet = P>>(&mut self, world: &mut W, until: Time, budget: u64) -> Left {
-        let (mut nodes, mut handled) = (Vec::new(), 0);
+        let (mut nodes, mut handled) = (vec![0; self.windows.agenda.most()], 0);
         let mut due: [Due; AHEAD] = Default::default();
         loop {
-            let next = self.windows().wheel.advance();
-            let wheel = &self.windows().wheel;
-            let (start, stop) = (wheel.start(wheel.now), wheel.start(wheel.now + 1).min(until));
-            let Some((level, slot)) = next.filter(|_| start.max(self.now) < until) else {
+            let Windows { agenda, width, .. } = &self.windows;
+            let (first, width) = (agenda.first(), *width);
+            let start = first.max(self.now);
+            if start >= until {
                 self.now = if until < Time::MAX { until } else { self.now };
                 return Left::Until;
-            };
+            }
             if handled >= budget {
                 return Left::Budget;
             }
-            if level == 0 && world.open_until(start.max(self.now)) < stop {
+            let stop = start.after(width).min(until);
+            if world.open_until(start) < stop {
                 return Left::Careful;
             }
-            nodes.clear();
-            self.windows().wheel.take(level, slot, &mut nodes);
-            if level > 0 {
-                nodes.iter().for_each(|node| self.mark_all(*node));
-                continue;
-            }
-            let events = self.run_window(world, &nodes, &mut due, (start, stop));
+            let count = self.windows.agenda.take(stop, &mut nodes);
+            let events = match self.large {
+                true => self.run_window_ahead(world, &nodes[..count], &mut due, (start, stop)),
+                false => self.run_window(world, &nodes[..count], &mut due[0], (start, stop)),
+            };
             (self.events, self.uncarried, handled) = (self.events + events, self.uncarried + events, handled + events);
             if self.uncarried >= MOST {
                 self.carry_all();
@@ -189,7 +182,18 @@ impl<P: Wire> Engine<P> {
 
     /// Handles the events of all nodes in a window. Returns their number.
     #[inline(never)]
-    fn run_window<W: World<Packet = P>>(
+    fn run_window<W: World<Packet = P>>(&mut self, world: &mut W, nodes: &[u32], due: &mut Due, window: (Time, Time)) -> u64 {
+        let mut handled = 0;
+        for node in nodes {
+            self.collect(*node, window, due);
+            handled += self.turn(world, *node, window, due);
+        }
+        handled
+    }
+
+    /// Handles the events of all nodes in a window, and prefetches those of the next nodes. Returns their number.
+    #[inline(never)]
+    fn run_window_ahead<W: World<Packet = P>>(
         &mut self,
         world: &mut W,
         nodes: &[u32],
@@ -202,9 +206,10 @@ impl<P: Wire> Engine<P> {
         for n in 0..nodes.len() + FAR {
             if let Some(node) = nodes.get(n) {
                 self.collect(*node, window, &mut due[n % AHEAD]);
+                self.prefetch_links(*node, &due[n % AHEAD]);
             }
             if let Some(turn) = n.checked_sub(FAR - MIDDLE).filter(|turn| *turn < nodes.len()) {
-                self.prefetch_packets(&due[turn % AHEAD]);
+                self.prefetch_packets(nodes[turn], &due[turn % AHEAD]);
             }
             if let Some(turn) = n.checked_sub(FAR - NEAR).filter(|turn| *turn < nodes.len()) {
                 self.prefetch_records(world, &due[turn % AHEAD]);
@@ -219,19 +224,27 @@ impl<P: Wire> Engine<P> {
     /// Collects the first arrival in the window of each link that ends at a node.
     #[inline(always)]
     fn collect(&self, node: u32, (start, stop): (Time, Time), due: &mut Due) {
-        let windows = self.windows.as_deref().expect("a run in windows");
+        let windows = &self.windows;
         let places = windows.places(node);
         if due.keys.len() < places.len() {
             due.keys.resize(places.len(), 0);
         }
-        due.count = 0;
+        let (mut count, mut later) = (0, Time::MAX);
         for place in places {
             let arrival = *nth(&windows.first, place);
             // It is overwritten if it is not in the window.
-            *nth_mut(&mut due.keys, due.count) = arrival.0.wrapping_sub(start.0) << 32 | place as u64;
-            due.count += usize::from(arrival < stop);
+            *nth_mut(&mut due.keys, count) = arrival.0.wrapping_sub(start.0) << 32 | place as u64;
+            let is_due = arrival < stop;
+            count += usize::from(is_due);
+            later = later.min(if is_due { Time::MAX } else { arrival });
         }
-        sort(&mut due.keys[..due.count]);
+        (due.count, due.later) = (count, later);
+        sort(&mut due.keys[..count]);
+    }
+    /// Prefetches the links at a node that its events may need.
+    #[inline(always)]
+    fn prefetch_links(&self, node: u32, due: &Due) {
+        let windows = &self.windows;
         for key in &due.keys[..due.count] {
             prefetch(self.links.as_ptr().wrapping_add(*nth(&windows.links, (key & PLACE) as usize) as usize));
         }
@@ -240,10 +253,14 @@ impl<P: Wire> Engine<P> {
             prefetch(self.links.as_ptr().wrapping_add(id as usize));
         }
     }
-    /// Prefetches the packets that arrive at a node.
+    /// Prefetches the packets that arrive at a node, and the places for those that it sends.
     #[inline(always)]
-    fn prefetch_packets(&self, due: &Due) {
-        let windows = self.windows.as_deref().expect("a run in windows");
+    fn prefetch_packets(&self, node: u32, due: &Due) {
+        let windows = &self.windows;
+        let [from, to] = nth(&windows.nodes, node as usize).out;
+        for id in from..to {
+            nth(&self.links, id as usize).prefetch_last(&self.rings);
+        }
         for key in &due.keys[..due.count] {
             nth(&self.links, *nth(&windows.links, (key & PLACE) as usize) as usize).prefetch_first(&self.rings);
         }
@@ -251,7 +268,7 @@ impl<P: Wire> Engine<P> {
     /// Prefetches what the world needs for the packets that arrive at a host.
     #[inline(always)]
     fn prefetch_records<W: World<Packet = P>>(&self, world: &W, due: &Due) {
-        let windows = self.windows.as_deref().expect("a run in windows");
+        let windows = &self.windows;
         for key in &due.keys[..due.count] {
             let link = nth(&self.links, *nth(&windows.links, (key & PLACE) as usize) as usize);
             if let Far::Host(host) = link.far()
@@ -265,36 +282,33 @@ impl<P: Wire> Engine<P> {
     /// Handles the events of a node in a window. Returns their number.
     #[inline(always)]
     fn turn<W: World<Packet = P>>(&mut self, world: &mut W, node: u32, (start, stop): (Time, Time), due: &mut Due) -> u64 {
-        let WindowNode { waker, out, waits, .. } = *nth(&self.windows().nodes, node as usize);
-        let (slot, due) = (waker as usize + 1, &mut due.keys[..due.count]);
-        let woken = *nth(&self.wakes, slot);
-        let (mut n, mut handled) = (0, 0);
+        let WindowNode { waker, out, waits, .. } = *nth(&self.windows.nodes, node as usize);
+        let slot = waker as usize + 1;
+        let (mut n, mut handled, mut later) = (0, 0, due.later);
         loop {
             let wake = *nth(&self.wakes, slot);
-            if let Some(&key) = due.get(n)
-                && start.0 + (key >> 32) <= wake.0
-            {
-                self.now = Time(start.0 + (key >> 32));
+            let key = if n < due.count { *nth(&due.keys, n) } else { u64::MAX };
+            let at = start.0 + (key >> 32);
+            if n < due.count && at <= wake.0 {
+                self.now = Time(at);
                 let place = (key & PLACE) as usize;
-                let windows = self.windows.as_mut().expect("a run in windows");
-                let id = *nth(&windows.links, place);
+                let id = *nth(&self.windows.links, place);
                 let link = nth_mut(&mut self.links, id as usize);
-                let (mut packet, far) = (link.pop(&self.rings), link.far());
+                let mut packet = link.pop(&self.rings);
+                let far = link.far();
                 let next = link.first_arrival(&self.rings);
-                *nth_mut(&mut windows.first, place) = next;
+                *nth_mut(&mut self.windows.first, place) = next;
                 if next < stop {
                     // The next packet of the link has its place in the order.
                     let key = (next.0 - start.0) << 32 | place as u64;
                     let mut m = n;
-                    while m + 1 < due.len() && due[m + 1] < key {
-                        due[m] = due[m + 1];
+                    while m + 1 < due.count && *nth(&due.keys, m + 1) < key {
+                        *nth_mut(&mut due.keys, m) = *nth(&due.keys, m + 1);
                         m += 1;
                     }
-                    due[m] = key;
+                    *nth_mut(&mut due.keys, m) = key;
                 } else {
-                    if next < Time::MAX {
-                        windows.wheel.mark(node, next);
-                    }
+                    later = later.min(next);
                     n += 1;
                 }
                 world.deliver(self, LinkId(id), far, &mut packet);
@@ -302,14 +316,10 @@ impl<P: Wire> Engine<P> {
                 self.now = wake;
                 world.wake(self, waker);
             } else {
+                self.windows.agenda.note(node, later.min(wake));
                 break;
             }
             handled += 1;
-        }
-        // Each event has its own mark. That of a wake-up that has not changed is there already.
-        let wake = *nth(&self.wakes, slot);
-        if wake != woken && wake < Time::MAX {
-            self.windows().wheel.mark(node, wake);
         }
         if self.touched | waits {
             self.serve_ports(world, node, out, stop);
@@ -331,11 +341,9 @@ impl<P: Wire> Engine<P> {
             }
         }
         self.touched = false;
-        let windows = self.windows();
+        let windows = &mut self.windows;
         windows.nodes[node as usize].waits = next < Time::MAX;
-        if next < Time::MAX {
-            windows.wheel.mark(node, next);
-        }
+        windows.agenda.note(node, next);
     }
 
     /// Puts a packet whose service starts at `start` on the wire. Its arrival is the next event of
@@ -353,7 +361,7 @@ impl<P: Wire> Engine<P> {
     #[inline(always)]
     pub(crate) fn arrives_first(&mut self, id: LinkId, arrival: Time) {
         if self.in_windows {
-            self.windows().note(id, arrival);
+            self.windows.note(id, arrival);
         } else {
             self.tree.insert(FIRST_LEAF + id.0, arrival);
         }
