@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 use scenario::Options;
-use sim::{Continue, Threads};
+use sim::{Continue, EventOrder, Threads};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -155,8 +155,10 @@ const REPEATS: usize = 3;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--one", file, ref set @ ..] => one(file, set, 1),
-        ["--two", file, ref set @ ..] => one(file, set, 2),
+        ["--one", file, ref set @ ..] => one(file, set, Threads::Exactly(1), EventOrder::Auto),
+        ["--two", file, ref set @ ..] => one(file, set, Threads::Exactly(2), EventOrder::Auto),
+        ["--tree", file, ref set @ ..] => one(file, set, Threads::Exactly(1), EventOrder::Tree),
+        ["--windows", file, ref set @ ..] => one(file, set, Threads::Exactly(1), EventOrder::Windows),
         ["--gate"] => return gate(),
         [] => table(),
         _ => {
@@ -184,7 +186,7 @@ struct Run {
     digest: String,
 }
 
-fn one(file: &str, set: &[&str], threads: usize) {
+fn one(file: &str, set: &[&str], threads: Threads, order: EventOrder) {
     let started = Instant::now(); // The fallback where the system has no processor time.
     let path = folder().join(file).with_extension("toml");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -193,7 +195,11 @@ fn one(file: &str, set: &[&str], threads: usize) {
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
     for point in &plan.points {
         let begun = Instant::now(); // Reading the scenario does not count.
-        let outcome = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes);
+        let control = &mut |_| Continue::Yes;
+        let outcome = match order {
+            EventOrder::Auto => sim::run_threads(&point.run, threads, control),
+            order => sim::run_in(order, &point.run, control),
+        };
         let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
         let wall_s = begun.elapsed().as_secs_f64();
         let c = &outcome.counters;
