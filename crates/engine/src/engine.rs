@@ -80,6 +80,13 @@ impl<P: Wire> Links<P> for Engine<P> {
             }
         }
     }
+    fn wake_by(&mut self, waker: u32, at: Time) {
+        let at = at.min(self.wake_at(waker));
+        self.set_wake(waker, at);
+        if self.in_windows {
+            self.windows.note_wake(waker, at);
+        }
+    }
     #[inline(always)]
     fn send<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
@@ -363,8 +370,9 @@ impl<P: Wire> Engine<P> {
     }
     #[inline(always)]
     pub(crate) fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
+        self.touched = true;
         let port = Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings };
-        Shaped { port, tree: &mut self.tree }
+        Shaped { port, tree: &mut self.tree, windows: self.in_windows.then_some(&mut self.windows) }
     }
 
     /// Serves a port whose ring has become empty while packets wait in its discipline. Returns when

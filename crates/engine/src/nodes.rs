@@ -44,6 +44,8 @@ pub struct Windows {
     pub width: Dur,
     /// By link.
     lanes: Box<[Lane]>,
+    /// By waker: its node.
+    wakers: Box<[u32]>,
     /// By node, and one more.
     pub nodes: Box<[WindowNode]>,
     /// By place: when the first packet arrives; `Time::MAX` if there is none.
@@ -81,6 +83,7 @@ impl Windows {
             agenda: Agenda::new(count),
             width,
             lanes: lanes.into(),
+            wakers: nodes.wakers.clone().into(),
             nodes: (0..=count).map(node).collect(),
             first: vec![Time::MAX; links.len()].into(),
             links: links.into(),
@@ -93,6 +96,10 @@ impl Windows {
         let Lane { place, node } = *nth(&self.lanes, link.index());
         *nth_mut(&mut self.first, place as usize) = arrival;
         self.agenda.note(node, arrival);
+    }
+    /// Notes when a waker is woken.
+    pub fn note_wake(&mut self, waker: u32, at: Time) {
+        self.agenda.note(self.wakers[waker as usize], at);
     }
     /// Returns the places of the links that end at a node.
     #[inline(always)]

@@ -5,18 +5,22 @@
 //! packet enters the discipline. While packets are on the wire, service is as lazy as at other
 //! ports: the discipline is called when the port is touched or the wire becomes empty, but with the
 //! time at which it would have been called. While the wire is empty the leaf of the link holds the
-//! arrival of the packet that starts next, as if that packet were on its way.
+//! arrival of the packet that starts next, as if that packet were on its way. In windows only packets
+//! on the wire are noted, since the port's node starts service itself.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Sent};
+use crate::nodes::Windows;
 use crate::tree::Tree;
 use crate::world::World;
-use base::{Hold, Time, Wire};
+use base::{Hold, LinkId, Time, Wire};
 
 /// A shaped port.
 pub(crate) struct Shaped<'a, P> {
     pub port: Lazy<'a, P>,
     pub tree: &'a mut Tree,
+    /// In a run in windows.
+    pub windows: Option<&'a mut Windows>,
 }
 
 impl<P: Wire> Shaped<'_, P> {
@@ -42,7 +46,8 @@ impl<P: Wire> Shaped<'_, P> {
         shaping.hold.until = now;
         if was_dry {
             shaping.due = Time::MAX;
-            self.tree.set(FIRST_LEAF + id.0, arrival);
+            let id = *id;
+            self.set_leaf(id, arrival);
         }
         Sent::Starts(now)
     }
@@ -82,7 +87,9 @@ impl<P: Wire> Shaped<'_, P> {
             let due = link.arrival_of(hold.until, hold.wire_len);
             if shaping.due != due {
                 shaping.due = due;
-                self.tree.set(FIRST_LEAF + id.0, due);
+                if self.windows.is_none() {
+                    self.tree.set(FIRST_LEAF + id.0, due);
+                }
             }
         }
         0
@@ -104,10 +111,20 @@ impl<P: Wire> Shaped<'_, P> {
         let before = self.port.stats.shaping().due;
         let served = self.serve(world, until);
         let next = self.next();
-        if was_dry && next != before {
-            self.tree.set(FIRST_LEAF + self.port.id.0, next);
+        if was_dry && (next != before || self.windows.is_some()) {
+            self.set_leaf(self.port.id, next);
         }
         served
+    }
+    /// Sets the time of the link's next event: the arrival of a packet, or if the wire is empty that of
+    /// the packet that starts next.
+    #[inline(always)]
+    fn set_leaf(&mut self, id: LinkId, at: Time) {
+        match &mut self.windows {
+            None => self.tree.set(FIRST_LEAF + id.0, at),
+            Some(windows) if !self.port.link.ring_is_empty() => windows.note(id, at),
+            Some(_) => {}
+        }
     }
 
     /// Asks the discipline again, whose answer may have changed, and starts packets that may start

@@ -20,7 +20,7 @@ use crate::nodes::{Nodes, WindowNode, Windows};
 use crate::nth::{nth, nth_mut};
 use crate::ring::prefetch;
 use crate::spec::Far;
-use crate::world::{Pause, World};
+use crate::world::{Links as _, Pause, World};
 use base::{Dur, LinkId, Time, Wire};
 
 /// How many turns ahead the links and the events of a node are looked up.
@@ -76,13 +76,11 @@ fn sort(keys: &mut [u64]) {
 }
 
 impl<P: Wire> Engine<P> {
-    /// Lets runs use windows. Does nothing if a port is shaped.
+    /// Lets runs use windows.
     pub(crate) fn prepare_windows(&mut self, nodes: &Nodes) {
         // A key has 32 bits for the time.
         let width = self.links.iter().map(|link| link.delay).min().unwrap_or(Dur(1)).min(Dur(1 << 31));
-        if !self.links.iter().any(|link| link.is_shaped()) {
-            self.windows = Windows::new(nodes, width);
-        }
+        self.windows = Windows::new(nodes, width);
     }
 
     /// [`Driver::run`](crate::Driver::run) in windows.
@@ -136,15 +134,21 @@ impl<P: Wire> Engine<P> {
     /// Ends a run in windows: the tree has the events again.
     fn leave(&mut self) {
         self.in_windows = false;
+        for id in (0..self.links.len() as u32).map(LinkId) {
+            let link = &self.links[id.index()];
+            if link.is_shaped() && link.ring_is_empty() {
+                self.shaped(id).next();
+            }
+        }
         self.rebase();
     }
     /// Notes all events of a node.
     fn note_all(&mut self, node: u32) {
-        let Engine { windows, wakes, links, now, .. } = self;
+        let Engine { windows, wakes, links, stats, now, .. } = self;
         let this = windows.nodes[node as usize];
         let arrivals = windows.first[windows.places(node)].iter().copied();
-        let waiting = (this.out[0]..this.out[1]).map(|id| &links[id as usize]).filter(|link| this.waits && link.waiting() > 0);
-        let service = waiting.map(|link| link.free_at().max(*now));
+        let waiting = (this.out[0]..this.out[1]).map(|id| id as usize).filter(|id| this.waits && links[*id].waiting() > 0);
+        let service = waiting.map(|id| links[id].free_at().max(stats[id].not_before()).max(*now));
         arrivals.chain(service).chain([wakes[this.waker as usize + 1]]).for_each(|time| windows.agenda.note(node, time));
     }
 
@@ -334,10 +338,12 @@ impl<P: Wire> Engine<P> {
         let mut next = Time::MAX;
         for id in (out[0]..out[1]).map(LinkId) {
             if self.links[id.index()].waiting() > 0 {
-                self.lazy(id).serve(world, stop.before(Dur(1)));
-                if self.links[id.index()].waiting() > 0 {
-                    next = next.min(self.links[id.index()].free_at());
+                let until = stop.before(Dur(1));
+                match self.links[id.index()].is_shaped() {
+                    true => self.shaped(id).catch_up(world, until),
+                    false => self.lazy(id).serve(world, until),
                 }
+                next = next.min(self.next_start(id));
             }
         }
         self.touched = false;

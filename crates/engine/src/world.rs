@@ -16,6 +16,12 @@ pub trait Links<P> {
     fn wake_at(&self, waker: u32) -> Time;
     /// Sets when a waker is woken next; `Time::MAX` for never.
     fn set_wake(&mut self, waker: u32, at: Time);
+    /// Wakes a waker at `at`, unless it is woken before. It may belong to another node than the one
+    /// that acts, if `at` is later than now by the delay of a link.
+    fn wake_by(&mut self, waker: u32, at: Time) {
+        let at = at.min(self.wake_at(waker));
+        self.set_wake(waker, at);
+    }
     /// Sends a packet out of a port. The port may mark the packet, and `world` may rewrite it.
     fn send<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, packet: &mut P) -> Sent;
     /// Brings a port with a discipline up to date, which is needed before its state is read: all

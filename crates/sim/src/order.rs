@@ -2,6 +2,7 @@
 
 use crate::node::share::PartShare;
 use crate::node::world::World;
+use crate::parallel::cut::forbids;
 use base::{Dur, NodeId};
 use engine::Nodes;
 use scenario::RunSpec;
@@ -23,24 +24,28 @@ pub enum EventOrder {
 const LARGE: usize = 40_000;
 
 impl EventOrder {
-    /// Returns whether a run uses windows. As in a run of several parts, hosts must not change the paths of replies. And flows must
-    /// not wait for other flows, since other nodes learn of its start or end without a delay.
+    /// Returns whether a run uses windows. As in a run of several parts, hosts must not change the paths of replies, and a node must
+    /// not need information about flows of other nodes before a packet from there can arrive.
     pub(crate) fn uses_windows<P>(self, spec: &RunSpec, world: &World<P>) -> bool {
         let wanted = match self {
             EventOrder::Auto => spec.net.links().len() >= LARGE,
             EventOrder::Tree => false,
             EventOrder::Windows => true,
         };
-        wanted && world.waiting.is_none() && !spec.system.changes_both_paths()
+        wanted && !spec.system.changes_both_paths() && !forbids(width(spec), &world.flows)
     }
+}
+
+/// Returns the longest window.
+fn width(spec: &RunSpec) -> Dur {
+    spec.net.links().iter().map(|link| link.delay).min().unwrap_or(Dur(1))
 }
 
 /// Returns the nodes for the engine, and the share of a part that is the whole run.
 pub(crate) fn windows<P>(spec: &RunSpec, world: &World<P>) -> (PartShare, Nodes) {
     let net = &*spec.net;
-    let width = net.links().iter().map(|link| link.delay).min().unwrap_or(Dur(1));
     let owners = vec![0; net.nodes().len()].into();
-    let share = PartShare::new((owners, width), 0, net, &world.flows, spec.mtu_bytes.into());
+    let share = PartShare::new((owners, width(spec)), 0, net, &world.flows, spec.mtu_bytes.into());
     let out = |node: u32| {
         let base = net.out_base(NodeId(node));
         base..base + net.out_links(NodeId(node)).len() as u32

@@ -172,8 +172,7 @@ impl<P: Probe> World<P> {
                 host.remove_start(before, flow);
             }
             host.add_start(at, flow);
-            let waker = self.first_host + src.0;
-            links.set_wake(waker, links.wake_at(waker).min(at));
+            links.wake_by(self.first_host + src.0, at);
         }
     }
 

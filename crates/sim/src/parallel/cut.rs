@@ -65,6 +65,16 @@ pub struct Cut {
     pub window: Dur,
 }
 
+/// Returns whether a node would need information about flows of another node before a packet from there
+/// can arrive, `window` later. This holds if a flow gives up waiting for another flow within a window after
+/// the start of that flow, or if flows wait and a sender may give up a flow for its deadline.
+pub fn forbids(window: Dur, flows: &[Flow]) -> bool {
+    let waits = || flows.iter().filter_map(|flow| flow.wait.as_deref());
+    let soon = waits().any(|wait| wait.give_up_after.is_some_and(|after| after < window));
+    soon || waits().next().is_some()
+        && flows.iter().any(|flow| flow.deadline.is_some() || flow.wait.as_ref().is_some_and(|wait| wait.allowed.is_some()))
+}
+
 /// Maximum number of parts.
 pub const MOST: usize = 64;
 
@@ -159,14 +169,9 @@ impl Cut {
         events / windows >= ENOUGH_EVENTS * self.crossing.len() as u128
     }
 
-    /// Returns whether a part would need information about flows of another part before a packet from
-    /// there can arrive. This holds if a flow gives up waiting for another flow within a window after
-    /// the start of that flow, or if flows wait and a sender may give up a flow for its deadline.
+    /// Returns whether the flows [forbid](forbids) parts.
     pub fn forbids(&self, flows: &[Flow]) -> bool {
-        let waits = || flows.iter().filter_map(|flow| flow.wait.as_deref());
-        let soon = waits().any(|wait| wait.give_up_after.is_some_and(|after| after < self.window));
-        soon || waits().next().is_some()
-            && flows.iter().any(|flow| flow.deadline.is_some() || flow.wait.as_ref().is_some_and(|wait| wait.allowed.is_some()))
+        forbids(self.window, flows)
     }
 
     /// Returns the part in which a link of `part` ends; `None` if the link ends in `part`.

@@ -150,7 +150,11 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         if self.several.is_none() {
             let Part { engine, world } = &mut self.parts[0];
             engine.set_action(action);
-            return engine.run(world, end, budget);
+            let pause = engine.run(world, end, budget);
+            if world.open.is_some() {
+                self.sort_started();
+            }
+            return pause;
         }
         match self.run_parts(action.min(end), budget) {
             Pause::End if action < end => {
@@ -201,7 +205,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         }
     }
     /// Sorts the flows that waited and have started by their starts: a part learns later of starts in
-    /// other parts.
+    /// other parts, and in a window nodes act one after the other.
     fn sort_started(&mut self) {
         let World { flows, started, .. } = &mut self.parts[0].world;
         started.sort_by_key(|flow| (flows[flow.index()].start, flows[flow.index()].src));
