@@ -39,6 +39,7 @@ BENCH = {
 """Scenarios of the folder `bench`, cut short."""
 UNLIKE = {
     *("program", "schema_version", "started", "ended", "wall_s", "jobs", "threads", "one_thread"),
+    *("event_order", "not_windows"),
     *("peak_memory_bytes", "events_per_s", "hops_per_s", "manifest_hash"),
     # Descriptions of counters, and hashes of files, which contain descriptions of columns: columns are compared value by value.
     "files",

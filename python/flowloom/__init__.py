@@ -40,7 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
-    from typing import Any
+    from typing import Any, Literal
 
     import pyarrow as pa
     from matplotlib.figure import Figure
@@ -111,6 +111,7 @@ def run(
     memory: str | None = None,
     jobs: int | None = None,
     threads: int | None = None,
+    engine: Literal["auto", "tree", "windows"] = "auto",
     out: str | Path | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
@@ -138,6 +139,9 @@ def run(
     threads : int, optional
         The number of threads of each point. By default, the cores that no other point needs, if the
         network is large enough.
+    engine : {"auto", "tree", "windows"}, default "auto"
+        The order of events in a run by packets: by time, or node by node in windows, which is faster
+        in large networks and takes one thread. `"auto"` chooses by the size of the network.
     out : str or Path, optional
         The folder for the results. Points that are finished there are not run again. By default,
         results stay in memory.
@@ -149,7 +153,7 @@ def run(
     Returns
     -------
     Results
-        The results. They depend neither on `jobs` nor on `threads`.
+        The results. They depend neither on `jobs` and `threads` nor on `engine`.
 
     Raises
     ------
@@ -182,7 +186,7 @@ def run(
         ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile, memory=memory)
     else:
         ready = Scenario.from_file(scenario, set=set, seeds=seeds, profile=profile, memory=memory)
-    return ready.run(jobs=jobs, threads=threads, out=out, progress=progress, overwrite=overwrite)
+    return ready.run(jobs=jobs, threads=threads, engine=engine, out=out, progress=progress, overwrite=overwrite)
 
 
 def open(folder: str | Path) -> Results:

@@ -232,6 +232,7 @@ class Scenario:
         self,
         jobs: int = 0,
         threads: int = 0,
+        engine: str = "auto",
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,
@@ -239,7 +240,8 @@ class Scenario:
     ) -> Results:
         """Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
 
-        `jobs` points run at a time (0: one per core) on `threads` threads each (0: idle cores, where this is faster).
+        `jobs` points run at a time (0: one per core) on `threads` threads each (0: idle cores, where this is faster),
+        with the order of events `engine`: `auto`, `tree` or `windows`.
 
         Points that are already finished in `out`, with the same scenario and version, are kept. `progress` is called with
         `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`. Results of another run in

@@ -457,6 +457,7 @@ def contents(folder: Path) -> dict[str, Any]:
                 "jobs",
                 "threads",
                 "one_thread",
+                "event_order",
                 "manifest_hash",
                 "done",
             ):
@@ -467,14 +468,25 @@ def contents(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_number_of_jobs_changes_no_byte(tmp_path: Path) -> None:
-    for jobs in (1, 2):
+def test_jobs_and_the_order_of_events_change_no_byte(tmp_path: Path) -> None:
+    for jobs, engine in ((1, "tree"), (2, "windows")):
         scenario = _core.Scenario.from_dict(SMALL | {"ideal": ["srpt", "ps"], "sample": {"ports": True, "packets": True}})
-        scenario.run(jobs=jobs, out=str(tmp_path / str(jobs)))
+        scenario.run(jobs=jobs, engine=engine, out=str(tmp_path / str(jobs)))
+        orders = [json.loads(path.read_text()).get("event_order") for path in tmp_path.glob(f"{jobs}/*/manifest.json")]
+        assert set(orders) == {engine, None}, "none for ideal schedules"
     one, two = contents(tmp_path / "1"), contents(tmp_path / "2")
     assert one.keys() == two.keys() and len(one) > 8 * 5
     for name in one:
         assert one[name] == two[name], name
+
+
+def test_a_run_that_cannot_use_windows_says_why() -> None:
+    follows = {"transport": "pdq", "agent": "pdq", "policy": "dard", "router": "dard"}
+    scenario = _core.Scenario.from_dict(SMALL | {"topology": {"kind": "fat_tree", "k": 4}, "system": [follows]})
+    with pytest.warns(UserWarning, match="ran by the tree, not in windows: replies take the path of the data"):
+        scenario.run(engine="windows")
+    with pytest.raises(ValueError, match="`engine` is `window`: it must be `auto`, `tree` or `windows`"):
+        scenario.run(engine="window")
 
 
 def test_ideal_references_have_points_without_packets(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ use scenario::ROOMS;
 use std::path::PathBuf;
 
 mod parse;
-pub use parse::{Shard, ThreadsArg};
-use parse::{jobs, memory, pair, place, shard, threads};
+pub use parse::{EngineArg, Shard, ThreadsArg};
+use parse::{engine, jobs, memory, pair, place, shard, threads};
 
 /// Simulate data-center transports, packet by packet.
 #[derive(Clone, Debug, Parser)]
@@ -167,6 +167,10 @@ pub struct RunArgs {
     /// Threads per point. `auto`: uses idle cores where the network is large enough to benefit. The results do not depend on it
     #[arg(long, value_name = "N", value_parser = threads, default_value = "auto", allow_negative_numbers = true)]
     pub threads: ThreadsArg,
+    /// The order of events in a run by packets. `tree`: by time. `windows`: node by node, on one thread; faster in large networks. `auto`
+    /// chooses by the size of the network. The results do not depend on it
+    #[arg(long, value_name = "ENGINE", value_parser = engine, default_value = "auto", conflicts_with = "on")]
+    pub engine: EngineArg,
     /// The folder for the results [default: results/NAME, where NAME is the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -464,6 +468,12 @@ mod tests {
             n += 1;
         }
         assert!(n >= 20, "{n}");
+    }
+
+    #[test]
+    fn an_engine_is_named() {
+        assert_eq!(engine("windows"), Ok(EngineArg(sim::EventOrder::Windows)));
+        assert!(engine("window").unwrap_err().contains("`auto`, `tree` or `windows`"));
     }
 
     #[test]

@@ -44,18 +44,17 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let settings = Settings {
         jobs: args.jobs.unwrap_or(0),
         threads: args.threads.0,
+        order: args.engine.0,
         out: &out,
         profiles: &args.scenario.profile,
         overwrite: args.overwrite,
         whole: None,
         only: only.as_deref(),
     };
-    let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
+    let (mut display, mut stopped, mut noted) = (Display::new(console.terminal), None, 0);
     let ended = rounds::run(&plan, &prepared, &settings, &mut |tick| {
-        for note in tick.notes.iter().filter(|_| !begun) {
-            console.err(&format!("{note}\n"));
-        }
-        begun |= !tick.notes.is_empty();
+        tick.notes.iter().skip(noted).for_each(|note| console.err(&format!("{note}\n")));
+        noted = noted.max(tick.notes.len());
         display.show(tick, console.err);
         stopped = (console.signals)().or(stopped);
         if stopped.is_some() { Continue::No } else { Continue::Yes }
@@ -64,6 +63,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let (report, reached) = ended.map_err(|error| stopped_by(error.into(), stopped))?;
     let points = only.as_ref().map_or(report.results.manifest.points.len(), Vec::len);
     let left = points - report.ran - report.kept;
+    report.notes.iter().skip(noted).for_each(|note| console.err(&format!("{note}\n")));
     console.err(&message(&report, &out, stopped.map_or(0, |_| left)));
     if let (Some(shard), Some(only)) = (args.shard, &only) {
         let (part, all) = (count(only.len(), "point"), plan.points.len());

@@ -11,7 +11,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::text;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
-use sim::{Continue, Outcome, Progress, RunError, Threads};
+use sim::{Continue, EventOrder, Outcome, Progress, RunError, Threads};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -86,6 +86,8 @@ pub struct Settings<'a> {
     pub jobs: usize,
     /// Threads per point; 0: uses idle cores where this is faster.
     pub threads: usize,
+    /// The order of the events of points that run by packets.
+    pub order: EventOrder,
     /// The folder for the results.
     pub out: &'a Path,
     /// The profiles of the plan, for the manifest.
@@ -178,7 +180,7 @@ pub fn run(
 }
 
 /// The type of [`sim::run_threads`], which tests replace.
-type Simulate<'a> = dyn Fn(&RunSpec, Threads, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
+type Simulate<'a> = dyn Fn(&RunSpec, Threads, EventOrder, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
 
 fn run_with(
     plan: &Plan,
@@ -205,6 +207,7 @@ fn run_with(
         stop: AtomicBool::new(false),
         simulate,
         threads: jobs.threads,
+        order: settings.order,
         plan,
         keys: &keys,
         prepared,
@@ -244,6 +247,7 @@ fn run_with(
     if let Some(failure) = ended.failure {
         return Err(failure);
     }
+    notes.extend(not_in_windows(&ended.points));
     let sum = |f: fn(&PointManifest) -> u64| ended.points.iter().map(f).sum();
     Ok(Report {
         results: written?,
@@ -255,6 +259,17 @@ fn run_with(
         wall_s: watch.seconds(),
         notes,
     })
+}
+
+/// Returns a note on the points that did not run in windows although they were wanted.
+fn not_in_windows(points: &[PointManifest]) -> Option<String> {
+    let mut others = points.iter().filter_map(|point| Some((&point.key.id, point.not_windows.as_ref()?)));
+    let (id, why) = others.next()?;
+    let more = match others.count() {
+        0 => String::new(),
+        n => format!(" and {} more", text::count(n, "point")),
+    };
+    Some(format!("note: `{id}`{more} ran by the tree, not in windows: {why}"))
 }
 
 /// Returns the error for finished points that are missing. `counted` has their manifests' hashes.
@@ -365,6 +380,7 @@ struct Sweep<'a> {
     stop: AtomicBool,
     simulate: &'a Simulate<'a>,
     threads: Threads,
+    order: EventOrder,
     plan: &'a Plan,
     keys: &'a [PointKey],
     prepared: &'a [Prepared],
@@ -450,7 +466,7 @@ impl Sweep<'_> {
             if self.stop.load(Relaxed) { Continue::No } else { Continue::Yes }
         };
         // After a panic, only the atomics of the closure's state are read again.
-        let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, self.threads, &mut control)));
+        let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, self.threads, self.order, &mut control)));
         let outcome = match run {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(source)) => return Err(Error::Run { point: point.id.clone(), source }),
@@ -530,7 +546,7 @@ mod tests {
     }
 
     fn settings(out: &Path) -> Settings<'_> {
-        Settings { jobs: 2, threads: 1, out, profiles: &[], overwrite: false, whole: None, only: None }
+        Settings { jobs: 2, threads: 1, order: EventOrder::Auto, out, profiles: &[], overwrite: false, whole: None, only: None }
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
@@ -596,7 +612,7 @@ mod tests {
 
         // The third point waits until it is stopped.
         let begun = Mutex::new(0);
-        let waits = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
+        let waits = |spec: &RunSpec, _: Threads, _: EventOrder, control: &mut dyn FnMut(Progress) -> Continue| {
             *begun.lock().unwrap() += 1;
             if *begun.lock().unwrap() < 3 {
                 return sim::run(spec, control);
@@ -747,7 +763,7 @@ mod tests {
     fn lost_points_are_noted_in_the_manifest() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         // The last point to run removes the first.
-        let removes = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
+        let removes = |spec: &RunSpec, _: Threads, _: EventOrder, control: &mut dyn FnMut(Progress) -> Continue| {
             let done = plan.points.iter().map(|point| dir.path().join(&point.id)).filter(|dir| dir.exists());
             let done: Vec<_> = done.collect();
             if done.len() == 7 {
@@ -767,7 +783,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_broken_invariant_and_keeps_what_is_finished() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        let breaks = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
+        let breaks = |spec: &RunSpec, _: Threads, _: EventOrder, control: &mut dyn FnMut(Progress) -> Continue| {
             if spec.seed == 2 {
                 control(Progress { now: base::Time(7_000_000), finished: 0, flows: 1, events: 42 });
                 panic!("a packet was lost");
@@ -789,7 +805,7 @@ mod tests {
     #[test]
     fn a_point_that_cannot_run_is_named() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        let fails = |_: &RunSpec, _: Threads, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
+        let fails = |_: &RunSpec, _: Threads, _: EventOrder, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
         let error = run_with(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
         assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
     }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use scenario::memory::Source;
 use scenario::{Options, Plan};
-use sim::Continue;
+use sim::{Continue, EventOrder};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -117,25 +117,28 @@ impl Scenario {
     /// Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
     ///
     /// `jobs` points run at a time (0: one per core) on `threads` threads each (0: idle cores,
-    /// where this is faster).
+    /// where this is faster), with the order of events `engine`: `auto`, `tree` or `windows`.
     ///
     /// Points that are already finished in `out`, with the same scenario and version, are kept.
     /// `progress` is called with `points_done`, `points_total`, `point`, `flows_done`,
     /// `flows_total`, `events` and `elapsed_s`. Results of another run in `out` are replaced only
     /// with `overwrite`.
-    #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false, points = None))]
+    #[pyo3(signature = (jobs = 0, threads = 0, engine = "auto", out = None, progress = None, overwrite = false, points = None))]
     #[expect(clippy::too_many_arguments)] // Python passes them by name.
     fn run(
         &self,
         py: Python<'_>,
         jobs: usize,
         threads: usize,
+        engine: &str,
         out: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
         overwrite: bool,
         points: Option<Vec<String>>,
     ) -> PyResult<Results> {
         let only = points.map(|names| self.places(py, &names)).transpose()?;
+        let order = EventOrder::named(engine)
+            .ok_or_else(|| PyValueError::new_err(format!("`engine` is `{engine}`: it must be `auto`, `tree` or `windows`")))?;
         let temporary = match out {
             Some(_) => None,
             None => Some(tempfile::tempdir()?),
@@ -145,7 +148,7 @@ impl Scenario {
             (None, Some(dir)) => dir.path(),
             (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, threads, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
+        let settings = Settings { jobs, threads, order, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
         let mut raised = None;
         let report = py.detach(|| {
             let mut on_tick = |tick: &Tick<'_>| {

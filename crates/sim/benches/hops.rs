@@ -195,11 +195,7 @@ fn one(file: &str, set: &[&str], threads: Threads, order: EventOrder) {
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
     for point in &plan.points {
         let begun = Instant::now(); // Reading the scenario does not count.
-        let control = &mut |_| Continue::Yes;
-        let outcome = match order {
-            EventOrder::Auto => sim::run_threads(&point.run, threads, control),
-            order => sim::run_in(order, &point.run, control),
-        };
+        let outcome = sim::run_threads(&point.run, threads, order, &mut |_| Continue::Yes);
         let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
         let wall_s = begun.elapsed().as_secs_f64();
         let c = &outcome.counters;

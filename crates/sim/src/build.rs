@@ -12,7 +12,7 @@ use crate::node::host::{Host, HostNic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
-use crate::order::windows;
+use crate::order::{EventOrder, windows};
 use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
@@ -46,7 +46,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     let order = beginning.order;
     let (mut world, actors) = build_world(spec, beginning, share, probe);
     let mut engine: E = build_engine(spec, &world, P::WATCHES);
-    if world.share.is_none() && order.uses_windows(spec, &world) {
+    if world.share.is_none() && order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
         let (share, nodes) = windows(spec, &world);
         world.open = Some(share);
         engine.use_windows(&nodes);

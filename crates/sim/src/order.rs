@@ -2,9 +2,10 @@
 
 use crate::node::share::PartShare;
 use crate::node::world::World;
-use crate::parallel::cut::forbids;
+use crate::parallel::cut::{Uncut, forbids};
 use base::{Dur, NodeId};
 use engine::Nodes;
+use proto::Flow;
 use scenario::RunSpec;
 
 /// The order in which a run of one part handles the events of different nodes. The results are the same.
@@ -24,15 +25,31 @@ pub enum EventOrder {
 const LARGE: usize = 40_000;
 
 impl EventOrder {
-    /// Returns whether a run uses windows. As in a run of several parts, hosts must not change the paths of replies, and a node must
-    /// not need information about flows of other nodes before a packet from there can arrive.
-    pub(crate) fn uses_windows<P>(self, spec: &RunSpec, world: &World<P>) -> bool {
-        let wanted = match self {
-            EventOrder::Auto => spec.net.links().len() >= LARGE,
-            EventOrder::Tree => false,
-            EventOrder::Windows => true,
-        };
-        wanted && !spec.system.changes_both_paths() && !forbids(width(spec), &world.flows)
+    /// Returns the order that a run of one part uses: [`EventOrder::Tree`] or [`EventOrder::Windows`]; or why it cannot use windows. As
+    /// in a run of several parts, hosts must not change the paths of replies, and a node must not need information about flows of other
+    /// nodes before a packet from there can arrive.
+    pub(crate) fn choose(self, spec: &RunSpec, flows: &[Flow]) -> Result<EventOrder, Uncut> {
+        if self == EventOrder::Tree || self == EventOrder::Auto && spec.net.links().len() < LARGE {
+            return Ok(EventOrder::Tree);
+        }
+        if spec.system.changes_both_paths() {
+            return Err(Uncut::Paths);
+        }
+        if forbids(width(spec), flows) { Err(Uncut::Gives) } else { Ok(EventOrder::Windows) }
+    }
+
+    /// Returns the order with a name.
+    pub fn named(name: &str) -> Option<EventOrder> {
+        [EventOrder::Auto, EventOrder::Tree, EventOrder::Windows].into_iter().find(|order| order.name() == name)
+    }
+
+    /// Returns the name of an order as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventOrder::Auto => "auto",
+            EventOrder::Tree => "tree",
+            EventOrder::Windows => "windows",
+        }
     }
 }
 

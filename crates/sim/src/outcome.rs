@@ -3,6 +3,7 @@
 //! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. The crate
 //! `tables` writes one row of a table per row here; it has the names and descriptions of the columns.
 
+use crate::order::EventOrder;
 use crate::parallel::cut::Uncut;
 use base::registry::Counter;
 use base::{Dur, LinkId, Time};
@@ -41,6 +42,10 @@ pub struct Outcome {
     pub threads: u32,
     /// Why the run used one thread although several were allowed.
     pub uncut: Option<Uncut>,
+    /// The order of events; `None` for an ideal schedule and for the flow engine, which have no packets.
+    pub order: Option<EventOrder>,
+    /// Why the run did not use windows although they were wanted.
+    pub not_windows: Option<Uncut>,
 }
 
 /// The engine that simulated the flows of a run.

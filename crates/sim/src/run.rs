@@ -39,22 +39,24 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     run_on::<Engine<Carried>>(spec, control)
 }
 
-/// Runs `spec` on several threads, if `threads` and the network allow it. The outcome is that of [`run`]
-/// except for [`Outcome::threads`] and [`Outcome::uncut`].
-pub fn run_threads(spec: &RunSpec, threads: Threads, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    match Cut::choose(spec, threads) {
-        Ok(cut) => run_as(
-            spec,
-            Parts { cut: &Arc::new(cut), threads: usize::MAX, if_it_pays: matches!(threads, Threads::UpTo(_)) },
-            control,
-        ),
-        Err(why) => Ok(Outcome { uncut: Some(why), ..run(spec, control)? }),
+/// Runs `spec` on several threads, if `threads` and the network allow it, and otherwise with its events in a
+/// given order. The outcome is that of [`run`] except for [`Outcome::threads`], [`Outcome::uncut`],
+/// [`Outcome::order`] and [`Outcome::not_windows`].
+pub fn run_threads(spec: &RunSpec, threads: Threads, order: EventOrder, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    let cut = Cut::choose(spec, threads);
+    match cut.and_then(|cut| if order == EventOrder::Windows { Err(Uncut::Windows) } else { Ok(cut) }) {
+        Ok(cut) => {
+            let if_it_pays = matches!(threads, Threads::UpTo(_));
+            run_as(spec, Parts { cut: &Arc::new(cut), threads: usize::MAX, if_it_pays, order }, control)
+        }
+        Err(Uncut::NoPackets) => Ok(Outcome { uncut: Some(Uncut::NoPackets), ..run(spec, control)? }),
+        Err(why) => Ok(Outcome { uncut: Some(why), ..run_in(order, spec, control)? }),
     }
 }
 
 /// Runs `spec` in the parts of a cut, on at most `threads` threads.
 pub fn run_cut(spec: &RunSpec, cut: &Arc<Cut>, threads: usize, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    run_as(spec, Parts { cut, threads, if_it_pays: false }, control)
+    run_as(spec, Parts { cut, threads, if_it_pays: false, order: EventOrder::Tree }, control)
 }
 
 /// The parts in which a run is to be simulated.
@@ -64,6 +66,8 @@ struct Parts<'a> {
     threads: usize,
     /// Cut the run only if this [makes it faster](Cut::pays).
     if_it_pays: bool,
+    /// The order of events if the run is not cut.
+    order: EventOrder,
 }
 
 fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outcome, RunError> {
@@ -76,10 +80,12 @@ fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outc
 /// Runs `spec` by packets on one thread, with its events in a given order.
 pub fn run_in(order: EventOrder, spec: &RunSpec, control: Watcher<'_>) -> Result<Outcome, RunError> {
     let beginning = Beginning { order, ..Beginning::of(spec)? };
-    match trace(spec) {
-        Some(packets) => Ok(with_packets(spec, run_whole::<Engine<Carried>, _>(spec, beginning, packets, control)?)),
-        None => Ok(run_whole::<Engine<Carried>, _>(spec, beginning, Off, control)?.0),
-    }
+    let not_windows = order.choose(spec, &beginning.flows).err().filter(|_| order == EventOrder::Windows);
+    let outcome = match trace(spec) {
+        Some(packets) => with_packets(spec, run_whole::<Engine<Carried>, _>(spec, beginning, packets, control)?),
+        None => run_whole::<Engine<Carried>, _>(spec, beginning, Off, control)?.0,
+    };
+    Ok(Outcome { not_windows, ..outcome })
 }
 
 /// Runs `spec` on the engine `E`, for tests that compare engines.
@@ -147,11 +153,11 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
 /// Runs `spec` in parts. Each part has a copy of the probe.
 fn run_parts<P: Probe + Clone + Send + 'static>(
     spec: &RunSpec,
-    Parts { cut, threads, if_it_pays }: Parts<'_>,
+    Parts { cut, threads, if_it_pays, order }: Parts<'_>,
     probe: P,
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
-    let mut beginning = Beginning::of(spec)?;
+    let mut beginning = Beginning { order, ..Beginning::of(spec)? };
     let uncut = if cut.forbids(&beginning.flows) {
         Some(Uncut::Gives)
     } else if if_it_pays && !cut.pays(spec, &beginning.flows, &beginning.alone) {
@@ -237,6 +243,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     if let Some(window) = actors::window(&mut actors) {
         window.close(&mut whole);
     }
+    let order = whole.order();
     let now = whole.now();
     // Ports are served lazily, so services may be due at ports that nothing has read since. Services that
     // are due exactly at the end do not happen any more.
@@ -276,6 +283,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
             stop_reason,
             deadlock,
             threads: 1,
+            order: Some(order),
             ..Outcome::default()
         },
         whole.into_probe(),
@@ -316,7 +324,7 @@ mod tests {
         for parts in [2, 4] {
             let cut = Arc::new(Cut::new(&spec.net, parts).unwrap());
             assert_eq!(usize::from(cut.owners[spec.net.hosts()[15].index()]), parts - 1, "not the part of this thread");
-            let parts = Parts { cut: &cut, threads: parts, if_it_pays: false };
+            let parts = Parts { cut: &cut, threads: parts, if_it_pays: false, order: EventOrder::Tree };
             let run = catch_unwind(AssertUnwindSafe(|| run_parts(spec, parts, Fails, &mut |_| Continue::Yes).is_ok()));
             assert_eq!(run.unwrap_err().downcast_ref::<&str>(), Some(&"the last host sends"));
         }

@@ -12,7 +12,7 @@ use crate::common::{
 use base::Rng;
 use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
-use sim::{Continue, Threads};
+use sim::{Continue, EventOrder, Threads};
 use std::ops::Add as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -258,7 +258,7 @@ fn one_thread_runs_what_cannot_be_cut_and_says_why() {
     let (tree, few) = ("kind = 'fat_tree'\nk = 8", "flows = 50");
     let newreno = "[[system]]\nlabel = 'NewReno'\ntransport = 'newreno'\n";
     let runs = |text: &str, threads| {
-        let outcome = sim::run_threads(&plan(text).points[0].run, threads, &mut |_| Continue::Yes).unwrap();
+        let outcome = sim::run_threads(&plan(text).points[0].run, threads, EventOrder::Auto, &mut |_| Continue::Yes).unwrap();
         (outcome.threads, outcome.uncut)
     };
     let large = flows(tree, few) + newreno;
@@ -271,6 +271,14 @@ fn one_thread_runs_what_cannot_be_cut_and_says_why() {
     assert_eq!(runs(&many.replace("k = 8", "k = 4"), Threads::UpTo(8)), (1, Some(Uncut::Small)), "16 hosts");
     assert_eq!(runs(&flows("kind = 'star'\nhosts = 8", few).add(newreno), Threads::Exactly(2)), (1, Some(Uncut::Indivisible)));
     assert_eq!(runs(&format!("engine = 'flow'\n{large}"), Threads::Exactly(2)), (0, Some(Uncut::NoPackets)));
+    let in_order = |order, threads| {
+        let outcome = sim::run_threads(&plan(&large).points[0].run, threads, order, &mut |_| Continue::Yes).unwrap();
+        (outcome.threads, outcome.uncut, outcome.order)
+    };
+    let (two, tree, windows) = (Threads::Exactly(2), EventOrder::Tree, EventOrder::Windows);
+    assert_eq!(in_order(tree, two), (2, None, Some(tree)));
+    assert_eq!(in_order(windows, two), (1, Some(Uncut::Windows), Some(windows)));
+    assert_eq!(in_order(windows, Threads::Exactly(1)), (1, Some(Uncut::Asked), Some(windows)));
     let follows = "[[system]]\nlabel = 'PDQ'\ntransport = 'pdq'\nagent = 'pdq'\npolicy = 'dard'\nrouter = 'dard'\n";
     assert_eq!(runs(&(flows(tree, few) + follows), Threads::Exactly(2)), (1, Some(Uncut::Paths)));
 }

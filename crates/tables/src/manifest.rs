@@ -154,6 +154,12 @@ pub struct PointManifest {
     /// Why the point ran on one thread although more were available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_thread: Option<String>,
+    /// The order of events in a run by packets: `tree` (by time) or `windows` (node by node).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_order: Option<String>,
+    /// Why the point did not run in windows although they were wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_windows: Option<String>,
     /// Totals of the run.
     pub counters: Totals,
     /// The counters of flows of the system's entries: additional columns of the table of flows.
@@ -271,6 +277,8 @@ impl PointManifest {
             wall_s: ran.wall_s,
             threads: outcome.threads.max(1),
             one_thread: outcome.uncut.and_then(Uncut::reason).map(str::to_owned),
+            event_order: outcome.order.map(|order| order.name().to_owned()),
+            not_windows: outcome.not_windows.and_then(Uncut::reason).map(str::to_owned),
             counters: Totals {
                 events: counters.events,
                 hops: counters.hops,

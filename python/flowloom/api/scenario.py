@@ -213,6 +213,7 @@ class Scenario:
         *,
         jobs: int | None = None,
         threads: int | None = None,
+        engine: Literal["auto", "tree", "windows"] = "auto",
         out: str | Path | None = None,
         progress: Progress | None = None,
         overwrite: bool = False,
@@ -228,6 +229,9 @@ class Scenario:
         threads : int, optional
             The number of threads of each point. By default, the cores that no other point needs, if
             the network is large enough.
+        engine : {"auto", "tree", "windows"}, default "auto"
+            The order of events in a run by packets: by time, or node by node in windows, which is
+            faster in large networks and takes one thread. `"auto"` chooses by the size of the network.
         out : str or Path, optional
             The folder for the results. Points that are finished there are not run again. By
             default, results stay in memory.
@@ -246,7 +250,7 @@ class Scenario:
         Returns
         -------
         Results
-            The results. They depend neither on `jobs` and `threads` nor on `on`.
+            The results. They depend neither on `jobs`, `threads` and `engine` nor on `on`.
 
         Raises
         ------
@@ -277,7 +281,15 @@ class Scenario:
             return Results(remote.run(self._core, self.folder, on, out, progress, overwrite, points))
         where = None if out is None else str(out)
         return Results(
-            self._core.run(jobs or 0, threads or 0, where, progress, overwrite, None if points is None else list(points))
+            self._core.run(
+                jobs=jobs or 0,
+                threads=threads or 0,
+                engine=engine,
+                out=where,
+                progress=progress,
+                overwrite=overwrite,
+                points=None if points is None else list(points),
+            )
         )
 
     def __repr__(self) -> str:

@@ -1,6 +1,7 @@
 //! Parsers of option values.
 
 use base::units::parse_bytes;
+use sim::EventOrder;
 
 pub(super) fn jobs(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n > 0);
@@ -24,6 +25,14 @@ pub struct ThreadsArg(pub usize);
 pub(super) fn threads(text: &str) -> Result<ThreadsArg, String> {
     let n = if text == "auto" { Some(0) } else { text.parse().ok().filter(|n| *n > 0) };
     n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number of at least 1".to_owned())
+}
+
+/// The order of events in a run by packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineArg(pub EventOrder);
+
+pub(super) fn engine(text: &str) -> Result<EngineArg, String> {
+    EventOrder::named(text).map(EngineArg).ok_or_else(|| "it must be `auto`, `tree` or `windows`".to_owned())
 }
 
 /// A shard: one of several shares of the points of a scenario.

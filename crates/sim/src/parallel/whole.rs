@@ -9,6 +9,7 @@
 use crate::node::lossy;
 use crate::node::open::SeenFlow;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
+use crate::order::EventOrder;
 use crate::parallel::cut::Cut;
 use crate::parallel::part::Part;
 use crate::parallel::threads::{self, Stop, Team};
@@ -60,6 +61,10 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
     /// Returns the network.
     pub fn net(&self) -> &Arc<Net> {
         &self.net
+    }
+    /// Returns the order in which events are handled.
+    pub fn order(&self) -> EventOrder {
+        if self.parts[0].world.open.is_some() { EventOrder::Windows } else { EventOrder::Tree }
     }
     /// Returns all links.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<E, P> {

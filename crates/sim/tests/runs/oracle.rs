@@ -13,6 +13,11 @@ fn both(point: &Point) -> [Outcome; 2] {
         let [tree, windows] =
             [EventOrder::Tree, EventOrder::Windows].map(|order| sim::run_in(order, &point.run, &mut |_| Continue::Yes).unwrap());
         assert_equal(&tree, &windows, &format!("{} in windows", point.id));
+        assert_eq!((tree.order, tree.not_windows), (Some(EventOrder::Tree), None));
+        match windows.not_windows {
+            None => assert_eq!(windows.order, Some(EventOrder::Windows)),
+            Some(why) => assert!(windows.order == Some(EventOrder::Tree) && why.reason().is_some()),
+        }
     }
     let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
     [fast, slow].map(|mut outcome| {

@@ -87,7 +87,7 @@ fn each_selection_works_alone() {
 #[test]
 fn a_selection_holds_on_several_threads() {
     let point = &plan(&format!("{LEAVES}[[system]]\ntransport = 'dctcp'\n{ALL}{SOME}")).points[0];
-    let cut = sim::run_threads(&point.run, sim::Threads::Exactly(2), &mut |_| sim::Continue::Yes).unwrap();
+    let cut = sim::run_threads(&point.run, sim::Threads::Exactly(2), sim::EventOrder::Auto, &mut |_| sim::Continue::Yes).unwrap();
     assert_eq!(cut.threads, 2);
     assert_eq!(cut.packets, run_point(point).packets);
 }
