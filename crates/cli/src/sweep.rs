@@ -180,7 +180,8 @@ pub fn run(
 }
 
 /// The type of [`sim::run_threads`], which tests replace.
-type Simulate<'a> = dyn Fn(&RunSpec, Threads, EventOrder, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
+type Simulate<'a> =
+    dyn Fn(&RunSpec, Threads, EventOrder, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
 
 fn run_with(
     plan: &Plan,
@@ -805,7 +806,9 @@ mod tests {
     #[test]
     fn a_point_that_cannot_run_is_named() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        let fails = |_: &RunSpec, _: Threads, _: EventOrder, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
+        let fails = |_: &RunSpec, _: Threads, _: EventOrder, _: &mut dyn FnMut(Progress) -> Continue| {
+            Err(RunError::Workload("no flows".into()))
+        };
         let error = run_with(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
         assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
     }

@@ -19,7 +19,7 @@ pub struct Engine<P> {
     pub(crate) stats: Vec<LinkStats>,
     /// What packets that waited add to the `queue_area` of each link, until it is asked for. Together, since every second hop adds
     /// to one.
-    areas: Vec<u64>,
+    pub(crate) areas: Vec<u64>,
     pub(crate) rings: Rings<P>,
     /// Links whose ports share a buffer.
     groups: Vec<Vec<LinkId>>,

@@ -2,6 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::nth::{nth, nth_mut};
+use crate::ring::prefetch;
 use base::{Dur, LinkId, Time};
 use std::ops::Range;
 
@@ -96,6 +97,11 @@ impl Windows {
         let Lane { place, node } = *nth(&self.lanes, link.index());
         *nth_mut(&mut self.first, place as usize) = arrival;
         self.agenda.note(node, arrival);
+    }
+    /// Prefetches where a link ends.
+    #[inline(always)]
+    pub fn prefetch_lane(&self, link: u32) {
+        prefetch(self.lanes.as_ptr().wrapping_add(link as usize));
     }
     /// Notes when a waker is woken.
     pub fn note_wake(&mut self, waker: u32, at: Time) {

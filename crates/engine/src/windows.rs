@@ -33,6 +33,9 @@ const NEAR: usize = 4;
 const AHEAD: usize = 16;
 const _: () = assert!(AHEAD > FAR);
 
+/// Numbers of 64 bits in a cache line.
+const LINE: u32 = 8;
+
 /// The first arrivals of a node in a window, in order. A key has the time since the start of the
 /// window in ps, then the place. Places are in the order of links, so that equal times are in the
 /// order of the tree.
@@ -255,6 +258,10 @@ impl<P: Wire> Engine<P> {
         let [from, to] = nth(&windows.nodes, node as usize).out;
         for id in from..to {
             prefetch(self.links.as_ptr().wrapping_add(id as usize));
+        }
+        for id in (from..to + LINE - 1).step_by(LINE as usize) {
+            windows.prefetch_lane(id);
+            prefetch(self.areas.as_ptr().wrapping_add(id as usize));
         }
     }
     /// Prefetches the packets that arrive at a node, and the places for those that it sends.

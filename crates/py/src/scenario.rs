@@ -148,7 +148,8 @@ impl Scenario {
             (None, Some(dir)) => dir.path(),
             (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, threads, order, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
+        let settings =
+            Settings { jobs, threads, order, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
         let mut raised = None;
         let report = py.detach(|| {
             let mut on_tick = |tick: &Tick<'_>| {
