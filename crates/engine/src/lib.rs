@@ -10,8 +10,8 @@
 //! touched, or when its last packet is delivered, and is the same packet that would have been
 //! chosen at the start of service.
 
-pub mod agenda;
-mod cut;
+mod agenda;
+pub mod cut;
 mod engine;
 mod lazy;
 pub mod link;

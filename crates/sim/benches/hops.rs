@@ -31,6 +31,8 @@ struct Row {
     peak_mb: Option<[f64; 2]>,
     /// The required and the desired speed on two threads, as a multiple of that on one.
     two_threads: Option<[f64; 2]>,
+    /// Whether the tree and windows are compared.
+    both_orders: bool,
 }
 
 /// One long flow per host on a fat tree of 16, 128 or 1024 hosts.
@@ -46,11 +48,19 @@ const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
 
 /// A row without required or desired values.
-const PLAIN: Row =
-    Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None, two_threads: None };
+const PLAIN: Row = Row {
+    name: "",
+    work: K4,
+    mega_hops_per_s: None,
+    share_of: None,
+    instructions: None,
+    peak_mb: None,
+    two_threads: None,
+    both_orders: false,
+};
 
 const ROWS: [Row; 18] = [
-    Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
+    Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
         work: K8,
@@ -58,6 +68,7 @@ const ROWS: [Row; 18] = [
         instructions: Some([330.0, 300.0]),
         peak_mb: Some([20.0, 10.0]),
         two_threads: Some([1.5, 1.75]),
+        both_orders: true,
         ..PLAIN
     },
     Row {
@@ -66,6 +77,7 @@ const ROWS: [Row; 18] = [
         mega_hops_per_s: Some([13.0, 20.0]),
         peak_mb: Some([60.0, 25.0]),
         two_threads: Some([1.7, 2.0]),
+        both_orders: true,
         ..PLAIN
     },
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
@@ -76,12 +88,14 @@ const ROWS: [Row; 18] = [
         work: Work { file: "newreno", set: "topology.k=32", timed: ["200us", "500us"], counted: ["0s", "0s"] },
         peak_mb: Some([150.0, 100.0]),
         two_threads: Some([1.8, 2.1]),
+        both_orders: true,
         ..PLAIN
     },
     Row {
         name: "NewReno, fat-tree k=64, 200 µs",
         work: Work { file: "newreno", set: "topology.k=64", timed: ["100us", "200us"], counted: ["0s", "0s"] },
         peak_mb: Some([2000.0, 1000.0]),
+        both_orders: true,
         ..PLAIN
     },
     Row {
@@ -96,6 +110,7 @@ const ROWS: [Row; 18] = [
         mega_hops_per_s: Some([10.0, 16.0]),
         instructions: Some([500.0, 420.0]),
         two_threads: Some([1.4, 1.7]),
+        both_orders: true,
         ..PLAIN
     },
     Row {
@@ -244,23 +259,31 @@ fn timed(work: &Work, end: &str) -> Run {
     runs.min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).expect("at least one run")
 }
 
-/// The speed on two threads, as a multiple of that on one: by wall time, the fastest of several runs each, in turns.
-fn gain(work: &Work, digest: &str) -> f64 {
-    let wall = |how: &str, end: &str| {
-        let (run, _) = command(work, how, end, &[]);
-        assert!(end != work.timed[1] || run.digest == digest, "{}: two threads have another result", work.file);
-        run.wall_s
-    };
+/// The times of two ways to run the longer run, without those of the shorter one: the fastest of several runs each, in turns.
+fn in_turns(work: &Work, digest: &str, ways: [&str; 2], time: fn(&Run) -> f64) -> [f64; 2] {
     let mut least = [[f64::INFINITY; 2]; 2];
     for _ in 0..REPEATS {
-        for (least, how) in least.iter_mut().zip(["--one", "--two"]) {
+        for (least, how) in least.iter_mut().zip(ways) {
             for (least, end) in least.iter_mut().zip(work.timed) {
-                *least = least.min(wall(how, end));
+                let (run, _) = command(work, how, end, &[]);
+                assert!(end != work.timed[1] || run.digest == digest, "{}: another result with {how}", work.file);
+                *least = least.min(time(&run));
             }
         }
     }
-    let [one, two] = least.map(|[short, long]| long - short);
+    least.map(|[short, long]| long - short)
+}
+
+/// The speed on two threads, as a multiple of that on one, by wall time.
+fn gain(work: &Work, digest: &str) -> f64 {
+    let [one, two] = in_turns(work, digest, ["--one", "--two"], |run| run.wall_s);
     one / two
+}
+
+/// The time per hop by the tree and in windows, and how many times as fast windows are.
+fn both_orders(work: &Work, digest: &str, hops: f64) -> String {
+    let [tree, windows] = in_turns(work, digest, ["--tree", "--windows"], |run| run.cpu_s);
+    format!("{:.1} {:.1} {:.2}", tree / hops * 1e9, windows / hops * 1e9, tree / windows)
 }
 
 /// Instructions per hop; `None` without valgrind.
@@ -282,7 +305,7 @@ fn instructions(work: &Work) -> Option<f64> {
 
 fn table() {
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
@@ -290,8 +313,8 @@ fn table() {
         None => value,
     };
     println!(
-        "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17}  digest",
-        "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB", "2 threads"
+        "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17} {:>17}  digest",
+        "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB", "2 threads", "tree, windows"
     );
     let mut speeds: Vec<(&str, f64)> = Vec::new();
     for row in &ROWS {
@@ -308,7 +331,7 @@ fn table() {
         };
         let counted = if row.work.counted == ["0s"; 2] { None } else { instructions(&row.work) };
         println!(
-            "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17}  {}",
+            "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17} {:>17}  {}",
             row.name,
             speed,
             cell(Some(ns), 1),
@@ -317,6 +340,7 @@ fn table() {
             format!("{:.0} ms", (short.cpu_s - short.hops * ns * 1e-9) * 1e3),
             asked(cell(Some(long.peak_bytes * 1e-6), 1), row.peak_mb),
             asked(cell(row.two_threads.map(|_| gain(&row.work, &long.digest)), 2), row.two_threads),
+            if row.both_orders { both_orders(&row.work, &long.digest, long.hops - short.hops) } else { "-".to_owned() },
             long.digest,
         );
     }
