@@ -186,8 +186,8 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
 
-    fn use_windows(&mut self, nodes: &Nodes) {
-        self.prepare_windows(nodes);
+    fn use_windows(&mut self, nodes: &Nodes, always: bool) {
+        self.prepare_windows(nodes, always);
     }
 
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {

@@ -56,11 +56,17 @@ pub struct Windows {
     /// For how many windows the tree runs when the last flow may end soon. It doubles each time:
     /// towards the end there may be no flow that is sure to stay open.
     pub careful: u64,
+    /// Whether windows are used even if they are slower.
+    pub always: bool,
+    /// How many events were handled by the tree when windows were thin the last time.
+    pub thin: u64,
+    /// Until this number of events the tree handles them.
+    pub tree_until: u64,
 }
 
 impl Windows {
     /// Returns the state for these nodes. `width` is at most the smallest delay of a link.
-    pub fn new(nodes: &Nodes, width: Dur) -> Windows {
+    pub fn new(nodes: &Nodes, width: Dur, always: bool) -> Windows {
         let count = nodes.out.len();
         let mut wakers = vec![nodes.wakers.len() as u32; count];
         (0..).zip(&nodes.wakers).for_each(|(waker, node)| wakers[*node as usize] = waker);
@@ -89,6 +95,9 @@ impl Windows {
             first: vec![Time::MAX; links.len()].into(),
             links: links.into(),
             careful: 8,
+            always,
+            thin: 0,
+            tree_until: 0,
         }
     }
     /// Notes the arrival of the first packet of a link.

@@ -111,8 +111,9 @@ pub trait Driver<P: Wire>: Links<P> {
     /// Returns a driver at time zero with idle links (by id) and `wakers` nodes that can be woken.
     /// At equal times wakers are woken by number.
     fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Self;
-    /// Makes runs go node by node in windows of time, if the driver can do this for these links.
-    fn use_windows(&mut self, _nodes: &Nodes) {}
+    /// Makes runs go node by node in windows of time, if the driver can do this: `always`, or as long
+    /// as it is faster.
+    fn use_windows(&mut self, _nodes: &Nodes, _always: bool) {}
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
     /// Handles events in order until the next event is at or after `end`, the global action is due,

@@ -49,7 +49,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     if world.share.is_none() && order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
         let (share, nodes) = windows(spec, &world);
         world.open = Some(share);
-        engine.use_windows(&nodes);
+        engine.use_windows(&nodes, order == EventOrder::Windows);
     }
     for ((host, waker), node) in world.hosts.iter().zip(world.first_host..).zip(spec.net.hosts()) {
         if world.owns(*node) {

@@ -51,6 +51,28 @@ fn assert_same_plan(plan: &Plan, text: &str) {
     }
 }
 
+/// A large network that is busy at first, for which windows are chosen, and nearly idle later, when the tree goes on.
+#[test]
+#[ignore = "run by make slow: a large network"]
+fn a_run_that_leaves_windows_is_the_same() {
+    let flows = |name: &str, start: &str, flows: u32, load: f64| {
+        format!(
+            "[workload.{name}]\nkind = 'poisson'\nstart = '{start}'\nflows = {flows}\nload = {load}\nsize = 'exponential'\nmean = '100KB'\n"
+        )
+    };
+    let (busy, idle) = (flows("busy", "0us", 8000, 0.5), flows("idle", "1ms", 2000, 0.001));
+    let text = format!(
+        "[topology]\nkind = 'fat_tree'\nk = 24\nrate = '10Gbps'\ndelay = '1us'\n{busy}{idle}{}",
+        system("newreno", "100pkt")
+    );
+    let run = &plan(&text).points[0].run;
+    let [auto, tree, windows] = [EventOrder::Auto, EventOrder::Tree, EventOrder::Windows]
+        .map(|order| sim::run_in(order, run, &mut |_| Continue::Yes).unwrap());
+    assert_eq!([auto.order, tree.order].map(Option::unwrap), [EventOrder::Windows, EventOrder::Tree]);
+    assert_equal(&tree, &auto, "with windows while they are faster");
+    assert_equal(&tree, &windows, "in windows");
+}
+
 /// All flows start at the same time with equal sizes, so that there are many ties.
 #[test]
 fn ties_fall_the_same_way() {
