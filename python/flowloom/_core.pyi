@@ -232,11 +232,11 @@ class Scenario:
         self,
         jobs: int = 0,
         threads: int = 0,
-        engine: str = "auto",
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,
         points: Sequence[str] | None = None,
+        engine: str = "auto",
     ) -> Results:
         """Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
 

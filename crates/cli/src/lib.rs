@@ -4,6 +4,7 @@
 pub mod args;
 mod check;
 mod clock;
+mod ended;
 mod explain;
 mod jobs;
 mod list;

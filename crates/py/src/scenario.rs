@@ -123,18 +123,18 @@ impl Scenario {
     /// `progress` is called with `points_done`, `points_total`, `point`, `flows_done`,
     /// `flows_total`, `events` and `elapsed_s`. Results of another run in `out` are replaced only
     /// with `overwrite`.
-    #[pyo3(signature = (jobs = 0, threads = 0, engine = "auto", out = None, progress = None, overwrite = false, points = None))]
+    #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false, points = None, engine = "auto"))]
     #[expect(clippy::too_many_arguments)] // Python passes them by name.
     fn run(
         &self,
         py: Python<'_>,
         jobs: usize,
         threads: usize,
-        engine: &str,
         out: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
         overwrite: bool,
         points: Option<Vec<String>>,
+        engine: &str,
     ) -> PyResult<Results> {
         let only = points.map(|names| self.places(py, &names)).transpose()?;
         let order = EventOrder::named(engine)

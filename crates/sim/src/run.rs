@@ -243,7 +243,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     if let Some(window) = actors::window(&mut actors) {
         window.close(&mut whole);
     }
-    let order = whole.order();
+    let order = if whole.uses_windows() { EventOrder::Windows } else { EventOrder::Tree };
     let now = whole.now();
     // Ports are served lazily, so services may be due at ports that nothing has read since. Services that
     // are due exactly at the end do not happen any more.

@@ -259,7 +259,8 @@ class Scenario:
         RunError
             If a run cannot start.
         ValueError
-            If `jobs` or `threads` is below 1, or if `on` is given without `out`.
+            If `jobs` or `threads` is below 1, if `engine` has another value, or if `on` is given without
+            `out` or with an `engine`.
 
         Warns
         -----
@@ -275,6 +276,8 @@ class Scenario:
             raise ValueError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
             errors.warn("{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found), ScenarioWarning)
+        if on is not None and engine != "auto":
+            raise ValueError("`engine` cannot be given together with `on`: the workers choose it")
         if on is not None:
             from flowloom.clusters import points as remote
 

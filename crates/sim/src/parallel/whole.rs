@@ -9,7 +9,6 @@
 use crate::node::lossy;
 use crate::node::open::SeenFlow;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
-use crate::order::EventOrder;
 use crate::parallel::cut::Cut;
 use crate::parallel::part::Part;
 use crate::parallel::threads::{self, Stop, Team};
@@ -62,9 +61,9 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
     pub fn net(&self) -> &Arc<Net> {
         &self.net
     }
-    /// Returns the order in which events are handled.
-    pub fn order(&self) -> EventOrder {
-        if self.parts[0].world.open.is_some() { EventOrder::Windows } else { EventOrder::Tree }
+    /// Returns whether a run of one part uses windows.
+    pub fn uses_windows(&self) -> bool {
+        self.parts[0].world.open.is_some()
     }
     /// Returns all links.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<E, P> {
@@ -156,7 +155,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
             let Part { engine, world } = &mut self.parts[0];
             engine.set_action(action);
             let pause = engine.run(world, end, budget);
-            if world.open.is_some() {
+            if self.uses_windows() {
                 self.sort_started();
             }
             return pause;
