@@ -7,7 +7,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
-use packet::{Packet, lists};
+use packet::{Order, Packet, lists};
 use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
@@ -91,9 +91,10 @@ impl Bench {
 }
 
 /// 1000 bytes take 1 us at 8 Gb/s; the delay of the wire is 3 us. Times are in nanoseconds.
-fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
+fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool, order: Order) -> Seen {
     let spec = LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo: None, watched, shaped: false, shared: None };
     let mut driver = D::new(&[(spec, Far::Host(0))], 1);
+    order.set(&mut driver, 1);
     let mut world = Bench::default();
     for (ns, what) in todo {
         match what {
@@ -116,9 +117,11 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
 }
 
 fn run(todo: &[(u64, Do)], watched: bool) -> Seen {
-    let (fast, slow) = (run_on::<Engine<Packet>>(todo, watched), run_on::<Reference<Packet>>(todo, watched));
-    assert_eq!(fast, slow, "{todo:?}");
-    fast
+    let slow = run_on::<Reference<Packet>>(todo, watched, Order::Time);
+    for order in [Order::Time, Order::Windows] {
+        assert_eq!(run_on::<Engine<Packet>>(todo, watched, order), slow, "{order:?} {todo:?}");
+    }
+    slow
 }
 
 fn order(seen: &Seen) -> Vec<u32> {

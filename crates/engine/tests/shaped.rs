@@ -8,7 +8,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
-use packet::{Packet, lists};
+use packet::{Order, Packet, lists};
 use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
@@ -154,9 +154,10 @@ impl Bench {
 }
 
 /// 1000 bytes take 1 us at 8 Gb/s.
-fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], delay: Dur) -> Seen {
+fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], delay: Dur, order: Order) -> Seen {
     let spec = LinkSpec { rate: Rate::from_gbps(8), delay, fifo: None, watched: false, shaped: true, shared: None };
     let mut driver = D::new(&[(spec, Far::Host(0))], 1);
+    order.set(&mut driver, 1);
     let mut world = Bench::default();
     for (ns, what) in todo {
         match what {
@@ -176,9 +177,11 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], delay: Dur) -> Seen {
 }
 
 fn run(todo: &[(u64, Do)], delay: Dur) -> Seen {
-    let (fast, slow) = (run_on::<Engine<Packet>>(todo, delay), run_on::<Reference<Packet>>(todo, delay));
-    assert_eq!(fast, slow, "{todo:?}");
-    fast
+    let slow = run_on::<Reference<Packet>>(todo, delay, Order::Time);
+    for order in [Order::Time, Order::Windows] {
+        assert_eq!(run_on::<Engine<Packet>>(todo, delay, order), slow, "{order:?} {todo:?}");
+    }
+    slow
 }
 
 fn starts(seen: &Seen) -> Vec<(u32, u64)> {

@@ -7,7 +7,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
-use packet::{Packet, lists};
+use packet::{Order, Packet, lists};
 use reference::Reference;
 
 const ROOM: usize = 4;
@@ -77,9 +77,10 @@ impl World for Bench {
 }
 
 /// 1000 bytes take 1 us at 8 Gb/s. Times are in nanoseconds.
-fn run_on<D: Driver<Packet>>(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
+fn run_on<D: Driver<Packet>>(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool, order: Order) -> Seen {
     let link = |shaped| LinkSpec { rate: Rate::from_gbps(8), delay, fifo: None, watched: true, shaped, shared: Some(7) };
     let mut driver = D::new(&[(link(false), Far::Host(0)), (link(shaped), Far::Host(0))], 1);
+    order.set(&mut driver, 2);
     let sends = sends.iter().map(|(ns, port, len)| (Time(ns * 1000), *port, *len)).collect();
     let mut world = Bench { sends, shaped, ..Bench::default() };
     driver.set_wake(0, world.sends[0].0);
@@ -90,9 +91,11 @@ fn run_on<D: Driver<Packet>>(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool
 }
 
 fn run(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
-    let fast = run_on::<Engine<Packet>>(sends, delay, shaped);
-    assert_eq!(fast, run_on::<Reference<Packet>>(sends, delay, shaped), "{sends:?}");
-    fast
+    let slow = run_on::<Reference<Packet>>(sends, delay, shaped, Order::Time);
+    for order in [Order::Time, Order::Windows] {
+        assert_eq!(run_on::<Engine<Packet>>(sends, delay, shaped, order), slow, "{order:?} {sends:?}");
+    }
+    slow
 }
 
 #[test]
