@@ -106,7 +106,7 @@ impl<P: Wire> Engine<P> {
         let until = end.min(self.wakes[0]);
         loop {
             let before = self.events;
-            self.enter();
+            self.enter(world);
             let left = self.run_windows(world, until, budget);
             self.leave();
             budget = budget.saturating_sub(self.events - before);
@@ -136,7 +136,14 @@ impl<P: Wire> Engine<P> {
     }
 
     /// Begins to run in windows: collects the events of all nodes from the links and the wake-ups.
-    fn enter(&mut self) {
+    fn enter<W: World<Packet = P>>(&mut self, world: &mut W) {
+        // The tree may not have started all service due before now, and what starts then may arrive in the first window.
+        let before = self.now.before(Dur(1));
+        for id in (0..self.links.len() as u32).map(LinkId) {
+            if self.links[id.index()].waiting() > 0 {
+                self.catch_up(world, id, before);
+            }
+        }
         self.in_windows = true;
         let Engine { windows, links, rings, .. } = self;
         windows.agenda.clear();

@@ -57,6 +57,10 @@ impl World for Bench {
         self.served = Some(self.queue.remove(0));
         self.served.as_ref().expect("it has just been set")
     }
+    /// Now and then a window is refused, so that the tree handles some events.
+    fn open_until(&mut self, now: Time) -> Time {
+        if self.sends.len().is_multiple_of(3) { now } else { Time::MAX }
+    }
     fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
         while let Some(Send(link, packets)) = pop(&mut self.sends, links.now()) {
             (0..packets).for_each(|_| self.send(links, LinkId(link)));

@@ -115,6 +115,10 @@ impl World for Bench {
         self.seen.starts.push((packet.number, start));
         self.served.insert(packet)
     }
+    /// Now and then a window is refused, so that the tree handles some events.
+    fn open_until(&mut self, now: Time) -> Time {
+        if self.sends.len().is_multiple_of(3) { now } else { Time::MAX }
+    }
     fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
         let now = links.now();
         while self.sends.first().is_some_and(|(at, _)| *at == now) {

@@ -64,6 +64,10 @@ impl World for Bench {
     fn dequeue(&mut self, link: LinkId, _start: Time) -> &Packet {
         self.served.insert(self.waiting[link.index()].remove(0))
     }
+    /// Now and then a window is refused, so that the tree handles some events.
+    fn open_until(&mut self, now: Time) -> Time {
+        if self.sends.len().is_multiple_of(3) { now } else { Time::MAX }
+    }
     fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
         let now = links.now();
         while self.sends.first().is_some_and(|(at, ..)| *at == now) {
