@@ -167,11 +167,16 @@ NIGHTLY := rustup run nightly
 nightly_has = [ -d "$$($(NIGHTLY) rustc --print sysroot 2>/dev/null)/lib/rustlib/src" ] && $(NIGHTLY) cargo $(1) >/dev/null 2>&1
 
 .PHONY: sanitizers
-sanitizers: | tools ## look for undefined behaviour in the engine (Miri) and races between threads (thread sanitizer); needs nightly Rust with miri and rust-src
+sanitizers: | tools ## look for undefined behaviour in the engine (Miri, address sanitizer) and races between threads (thread sanitizer); needs nightly Rust with miri and rust-src
 	$(call say,cargo miri test: the engine)
 	@if $(call nightly_has,miri --version); then \
 	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation $(NIGHTLY) cargo miri test -p flowloom-engine --locked --quiet --target-dir target/miri; \
 	else printf 'skipped: no nightly toolchain with miri and rust-src\n'; fi
+	$(call say,address sanitizer: the engine)
+	@if $(NIGHTLY) cargo --version >/dev/null 2>&1; then \
+	RUSTFLAGS=-Zsanitizer=address $(NIGHTLY) cargo test --target "$$($(NIGHTLY) rustc -vV | sed -n 's/^host: //p')" \
+	-p flowloom-engine --locked --quiet --target-dir target/asan; \
+	else printf 'skipped: no nightly toolchain\n'; fi
 	$(call say,thread sanitizer: runs on several threads)
 	@if $(call nightly_has,--version); then \
 	RUSTFLAGS=-Zsanitizer=thread $(NIGHTLY) cargo test -Zbuild-std --target "$$($(NIGHTLY) rustc -vV | sed -n 's/^host: //p')" \
