@@ -141,7 +141,7 @@ def run(
         network is large enough.
     engine : {"auto", "tree", "windows"}, default "auto"
         The order of events in a run by packets: by time, or node by node in windows, which is faster
-        in large networks and takes one thread. `"auto"` chooses by the size of the network.
+        in large networks. `"auto"` chooses by the size of the network.
     out : str or Path, optional
         The folder for the results. Points that are finished there are not run again. By default,
         results stay in memory.

@@ -167,7 +167,7 @@ pub struct RunArgs {
     /// Threads per point. `auto`: uses idle cores where the network is large enough to benefit. The results do not depend on it
     #[arg(long, value_name = "N", value_parser = threads, default_value = "auto", allow_negative_numbers = true)]
     pub threads: ThreadsArg,
-    /// The order of events in a run by packets. `tree`: by time. `windows`: node by node, on one thread; faster in large networks. `auto`
+    /// The order of events in a run by packets. `tree`: by time. `windows`: node by node, faster in large networks. `auto`
     /// chooses by the size of the network. The results do not depend on it
     #[arg(long, value_name = "ENGINE", value_parser = engine, default_value = "auto", conflicts_with = "on")]
     pub engine: EngineArg,

@@ -7,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::link::FIRST_LEAF;
-use crate::world::{Driver, Links, World};
+use crate::world::{Driver, Links, Pause, World};
 use base::{LinkId, Time, Wire};
 
 /// The next event.
@@ -21,8 +21,11 @@ pub struct Next {
 }
 
 impl<P: Wire> Engine<P> {
-    /// Returns the next event; its time is `Time::MAX` if there is none.
+    /// Returns the next event, in windows without its rank; its time is `Time::MAX` if there is none.
     pub fn upcoming(&mut self) -> Next {
+        if self.in_windows {
+            return Next { at: self.windows.agenda.first(), leaf: 0 };
+        }
         if self.tree.is_far(self.tree.first()) {
             self.rebase();
         }
@@ -72,7 +75,9 @@ impl<P: Wire> Engine<P> {
             let waits = link.ring_is_empty() && link.waiting() > 0;
             (first, if waits { link.free_at().max(self.now).after(link.delay) } else { first })
         };
-        self.tree.set(FIRST_LEAF + id.0, leaf);
+        if !self.in_windows {
+            self.tree.set(FIRST_LEAF + id.0, leaf);
+        }
         bound
     }
 
@@ -80,7 +85,7 @@ impl<P: Wire> Engine<P> {
     pub fn put(&mut self, id: LinkId, packet: &P) {
         let link = &mut self.links[id.index()];
         if link.put(packet, &mut self.rings) {
-            self.tree.insert(FIRST_LEAF + id.0, packet.arrival());
+            self.arrives_first(id, packet.arrival());
         }
     }
     /// Removes all packets from a link whose port is in another part.
@@ -116,6 +121,11 @@ impl<P: Wire> Engine<P> {
         let far = self.links[id.index()].far();
         world.deliver(self, id, far, packet);
         self.unspent.take().is_some()
+    }
+    /// Handles the next event, which must not be that of a link that ends in another part. The run
+    /// must have [left windows](Engine::leave_windows).
+    pub fn run_one<W: World<Packet = P>>(&mut self, world: &mut W) -> Pause {
+        self.run_by_tree(world, Time::MAX, 1)
     }
     /// Sets the current time. No event may be before it.
     pub fn pass(&mut self, now: Time) {

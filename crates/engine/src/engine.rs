@@ -190,11 +190,12 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.prepare_windows(nodes, always);
     }
 
+    fn uses_windows(&self) -> bool {
+        !self.windows.nodes.is_empty()
+    }
+
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        if self.windows.nodes.is_empty() {
-            return self.run_by_tree(world, end, budget);
-        }
-        self.run_in_windows(world, end, budget)
+        if self.uses_windows() { self.run_in_windows(world, end, budget) } else { self.run_by_tree(world, end, budget) }
     }
 
     fn events(&self) -> u64 {

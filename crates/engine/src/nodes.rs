@@ -14,7 +14,26 @@ pub struct Nodes {
     pub out: Vec<Range<u32>>,
     /// By waker: its node.
     pub wakers: Vec<u32>,
+    /// By node: whether another engine has it; empty if this engine has all nodes.
+    pub foreign: Vec<bool>,
 }
+
+/// Turns of nodes whose events are known.
+pub const AHEAD: usize = 16;
+
+/// The first arrivals of a node in a window, in order. A key has the time since the start of the
+/// window in ps, then the place. Places are in the order of links, so that equal times are in the
+/// order of the tree.
+#[derive(Default)]
+pub struct Due {
+    pub keys: Vec<u64>,
+    pub count: usize,
+    /// The first arrival after the window.
+    pub later: Time,
+}
+
+/// The node of links that end in another engine.
+const FOREIGN: u32 = u32::MAX;
 
 /// Where a link ends.
 #[derive(Clone, Copy)]
@@ -62,6 +81,15 @@ pub struct Windows {
     pub thin: u64,
     /// Until this number of events the tree handles them.
     pub tree_until: u64,
+    /// Events, and turns of nodes, since the tree handled events.
+    pub counts: [u64; 2],
+    /// The nodes of a window.
+    pub turns: Vec<u32>,
+    /// The arrivals of the next nodes.
+    pub due: [Due; AHEAD],
+    /// By node: whether another engine has it; empty if this engine has all nodes. Then a run stays in
+    /// windows when it pauses.
+    pub foreign: Box<[bool]>,
 }
 
 impl Windows {
@@ -76,7 +104,8 @@ impl Windows {
         let mut places = vec![0; count + 1];
         for (place, link) in (0..).zip(&links) {
             let node = nodes.ends[*link as usize][1];
-            lanes[*link as usize] = Lane { place, node };
+            let is_foreign = nodes.foreign.get(node as usize).copied().unwrap_or(false);
+            lanes[*link as usize] = Lane { place, node: if is_foreign { FOREIGN } else { node } };
             places[node as usize + 1] = place + 1;
         }
         for n in 1..=count {
@@ -98,6 +127,10 @@ impl Windows {
             always,
             thin: 0,
             tree_until: 0,
+            counts: [0; 2],
+            turns: Vec::new(),
+            due: Default::default(),
+            foreign: nodes.foreign.clone().into(),
         }
     }
     /// Notes the arrival of the first packet of a link.
@@ -105,7 +138,9 @@ impl Windows {
     pub fn note(&mut self, link: LinkId, arrival: Time) {
         let Lane { place, node } = *nth(&self.lanes, link.index());
         *nth_mut(&mut self.first, place as usize) = arrival;
-        self.agenda.note(node, arrival);
+        if node != FOREIGN {
+            self.agenda.note(node, arrival);
+        }
     }
     /// Prefetches where a link ends.
     #[inline(always)]

@@ -16,12 +16,13 @@
 
 use crate::engine::{Engine, MOST};
 use crate::link::FIRST_LEAF;
-use crate::nodes::{Nodes, WindowNode, Windows};
+use crate::nodes::{AHEAD, Due, Nodes, WindowNode, Windows};
 use crate::nth::{nth, nth_mut};
 use crate::ring::prefetch;
 use crate::spec::Far;
 use crate::world::{Links as _, Pause, World};
 use base::{Dur, LinkId, Time, Wire};
+use std::mem::take;
 
 /// How many turns ahead the links and the events of a node are looked up.
 const FAR: usize = 12;
@@ -29,23 +30,10 @@ const FAR: usize = 12;
 const MIDDLE: usize = 8;
 /// How many turns ahead the world prefetches what it needs for these packets.
 const NEAR: usize = 4;
-/// Turns whose events are known.
-const AHEAD: usize = 16;
 const _: () = assert!(AHEAD > FAR);
 
 /// Numbers of 64 bits in a cache line.
 const LINE: u32 = 8;
-
-/// The first arrivals of a node in a window, in order. A key has the time since the start of the
-/// window in ps, then the place. Places are in the order of links, so that equal times are in the
-/// order of the tree.
-#[derive(Default)]
-struct Due {
-    keys: Vec<u64>,
-    count: usize,
-    /// The first arrival after the window.
-    later: Time,
-}
 
 /// The bits of a key that name the place.
 const PLACE: u64 = u32::MAX as u64;
@@ -106,9 +94,13 @@ impl<P: Wire> Engine<P> {
         let until = end.min(self.wakes[0]);
         loop {
             let before = self.events;
-            self.enter(world);
+            if !self.in_windows {
+                self.enter(world);
+            }
             let left = self.run_windows(world, until, budget);
-            self.leave();
+            if self.windows.foreign.is_empty() || !matches!(left, Left::Until) {
+                self.leave();
+            }
             budget = budget.saturating_sub(self.events - before);
             let limit = match left {
                 Left::Budget => return Pause::Budget,
@@ -154,7 +146,15 @@ impl<P: Wire> Engine<P> {
             node.waits = (node.out[0]..node.out[1]).any(|link| links[link as usize].waiting() > 0);
         }
         for node in 0..self.windows.nodes.len() as u32 - 1 {
-            self.note_all(node);
+            if !self.windows.foreign.get(node as usize).copied().unwrap_or(false) {
+                self.note_all(node);
+            }
+        }
+    }
+    /// Lets the tree have the events of a part that has stayed in windows.
+    pub fn leave_windows(&mut self) {
+        if self.in_windows {
+            self.leave();
         }
     }
     /// Ends a run in windows: the tree has the events again.
@@ -180,8 +180,21 @@ impl<P: Wire> Engine<P> {
 
     /// Runs window after window.
     fn run_windows<W: World<Packet = P>>(&mut self, world: &mut W, until: Time, budget: u64) -> Left {
-        let (mut nodes, mut handled, mut turns) = (vec![0; self.windows.agenda.most()], 0, 0);
-        let mut due: [Due; AHEAD] = Default::default();
+        let (mut nodes, mut due) = (take(&mut self.windows.turns), take(&mut self.windows.due));
+        nodes.resize(self.windows.agenda.most(), 0);
+        let left = self.run_windows_with(world, until, budget, &mut nodes, &mut due);
+        (self.windows.turns, self.windows.due) = (nodes, due);
+        left
+    }
+    fn run_windows_with<W: World<Packet = P>>(
+        &mut self,
+        world: &mut W,
+        until: Time,
+        budget: u64,
+        nodes: &mut [u32],
+        due: &mut [Due; AHEAD],
+    ) -> Left {
+        let mut handled = 0;
         loop {
             let Windows { agenda, width, .. } = &self.windows;
             let (first, width) = (agenda.first(), *width);
@@ -193,8 +206,10 @@ impl<P: Wire> Engine<P> {
             if handled >= budget {
                 return Left::Budget;
             }
-            if handled >= ENOUGH {
-                if handled < FULL * turns && !self.windows.always {
+            let [events, turns] = self.windows.counts;
+            if events >= ENOUGH {
+                self.windows.counts = [0; 2];
+                if events < FULL * turns && !self.windows.always {
                     self.windows.thin = (self.windows.thin * 2).clamp(LEAST, MOST_BY_TREE);
                     self.windows.tree_until = self.events + self.windows.thin;
                     return Left::Thin;
@@ -202,16 +217,18 @@ impl<P: Wire> Engine<P> {
                 self.windows.thin = 0;
             }
             let stop = start.after(width).min(until);
-            if world.open_until(start) < stop {
+            // The run of several engines has seen to it that it does not end in this window.
+            if self.windows.foreign.is_empty() && world.open_until(start) < stop {
                 return Left::Careful;
             }
-            let count = self.windows.agenda.take(stop, &mut nodes);
-            turns += count as u64;
+            let count = self.windows.agenda.take(stop, nodes);
             let events = match self.large && count > FAR {
-                true => self.run_window_ahead(world, &nodes[..count], &mut due, (start, stop)),
+                true => self.run_window_ahead(world, &nodes[..count], due, (start, stop)),
                 false => self.run_window(world, &nodes[..count], &mut due[0], (start, stop)),
             };
             (self.events, self.uncarried, handled) = (self.events + events, self.uncarried + events, handled + events);
+            self.windows.counts[0] += events;
+            self.windows.counts[1] += count as u64;
             if self.uncarried >= MOST {
                 self.carry_all();
             }

@@ -114,6 +114,10 @@ pub trait Driver<P: Wire>: Links<P> {
     /// Makes runs go node by node in windows of time, if the driver can do this: `always`, or as long
     /// as it is faster.
     fn use_windows(&mut self, _nodes: &Nodes, _always: bool) {}
+    /// Returns whether runs use windows.
+    fn uses_windows(&self) -> bool {
+        false
+    }
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
     /// Handles events in order until the next event is at or after `end`, the global action is due,

@@ -12,7 +12,7 @@ use crate::node::host::{Host, HostNic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
-use crate::order::{EventOrder, windows};
+use crate::order::{self, EventOrder};
 use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
@@ -46,10 +46,9 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     let order = beginning.order;
     let (mut world, actors) = build_world(spec, beginning, share, probe);
     let mut engine: E = build_engine(spec, &world, P::WATCHES);
-    if world.share.is_none() && order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
-        let (share, nodes) = windows(spec, &world);
-        world.open = Some(share);
-        engine.use_windows(&nodes, order == EventOrder::Windows);
+    if order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
+        world.open = world.share.is_none().then(|| order::share(spec, &world.flows));
+        engine.use_windows(&order::nodes(spec, &world), order == EventOrder::Windows);
     }
     for ((host, waker), node) in world.hosts.iter().zip(world.first_host..).zip(spec.net.hosts()) {
         if world.owns(*node) {

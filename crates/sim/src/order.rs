@@ -3,6 +3,7 @@
 use crate::node::share::PartShare;
 use crate::node::world::World;
 use crate::parallel::cut::{Uncut, forbids};
+use crate::probe::Probe;
 use base::{Dur, NodeId};
 use engine::Nodes;
 use proto::Flow;
@@ -58,19 +59,24 @@ fn width(spec: &RunSpec) -> Dur {
     spec.net.links().iter().map(|link| link.delay).min().unwrap_or(Dur(1))
 }
 
-/// Returns the nodes for the engine, and the share of a part that is the whole run.
-pub(crate) fn windows<P>(spec: &RunSpec, world: &World<P>) -> (PartShare, Nodes) {
+/// Returns the share of a part that is the whole run.
+pub(crate) fn share(spec: &RunSpec, flows: &[Flow]) -> PartShare {
+    let owners = vec![0; spec.net.nodes().len()].into();
+    PartShare::new((owners, width(spec)), 0, &spec.net, flows, spec.mtu_bytes.into())
+}
+
+/// Returns the nodes for the engine.
+pub(crate) fn nodes<P: Probe>(spec: &RunSpec, world: &World<P>) -> Nodes {
     let net = &*spec.net;
-    let owners = vec![0; net.nodes().len()].into();
-    let share = PartShare::new((owners, width(spec)), 0, net, &world.flows, spec.mtu_bytes.into());
-    let out = |node: u32| {
-        let base = net.out_base(NodeId(node));
-        base..base + net.out_links(NodeId(node)).len() as u32
+    let all = || (0..net.nodes().len() as u32).map(NodeId);
+    let out = |node: NodeId| {
+        let base = net.out_base(node);
+        base..base + net.out_links(node).len() as u32
     };
-    let nodes = Nodes {
+    Nodes {
         ends: net.links().iter().map(|link| [link.from.0, link.to.0]).collect(),
-        out: (0..net.nodes().len() as u32).map(out).collect(),
+        out: all().map(out).collect(),
         wakers: world.switches.iter().chain(net.hosts()).map(|node| node.0).collect(),
-    };
-    (share, nodes)
+        foreign: if world.share.is_some() { all().map(|node| !world.owns(node)).collect() } else { Vec::new() },
+    }
 }

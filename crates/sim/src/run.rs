@@ -39,12 +39,11 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     run_on::<Engine<Carried>>(spec, control)
 }
 
-/// Runs `spec` on several threads, if `threads` and the network allow it, and otherwise with its events in a
-/// given order. The outcome is that of [`run`] except for [`Outcome::threads`], [`Outcome::uncut`],
+/// Runs `spec` on several threads, if `threads` and the network allow it, with its events in a given order. The
+/// outcome is that of [`run`] except for [`Outcome::threads`], [`Outcome::uncut`],
 /// [`Outcome::order`] and [`Outcome::not_windows`].
 pub fn run_threads(spec: &RunSpec, threads: Threads, order: EventOrder, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    let cut = Cut::choose(spec, threads);
-    match cut.and_then(|cut| if order == EventOrder::Windows { Err(Uncut::Windows) } else { Ok(cut) }) {
+    match Cut::choose(spec, threads) {
         Ok(cut) => {
             let if_it_pays = matches!(threads, Threads::UpTo(_));
             run_as(spec, Parts { cut: &Arc::new(cut), threads: usize::MAX, if_it_pays, order }, control)
@@ -54,9 +53,15 @@ pub fn run_threads(spec: &RunSpec, threads: Threads, order: EventOrder, control:
     }
 }
 
-/// Runs `spec` in the parts of a cut, on at most `threads` threads.
-pub fn run_cut(spec: &RunSpec, cut: &Arc<Cut>, threads: usize, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    run_as(spec, Parts { cut, threads, if_it_pays: false, order: EventOrder::Tree }, control)
+/// Runs `spec` in the parts of a cut, on at most `threads` threads, with the events of each part in a given order.
+pub fn run_cut(
+    spec: &RunSpec,
+    cut: &Arc<Cut>,
+    threads: usize,
+    order: EventOrder,
+    control: Watcher<'_>,
+) -> Result<Outcome, RunError> {
+    run_as(spec, Parts { cut, threads, if_it_pays: false, order }, control)
 }
 
 /// The parts in which a run is to be simulated.
@@ -66,7 +71,7 @@ struct Parts<'a> {
     threads: usize,
     /// Cut the run only if this [makes it faster](Cut::pays).
     if_it_pays: bool,
-    /// The order of events if the run is not cut.
+    /// The order of the events of each part.
     order: EventOrder,
 }
 

@@ -34,7 +34,7 @@ impl Order {
     pub fn set(self, driver: &mut impl Driver<Packet>, links: u32) {
         if self == Order::Windows {
             let ends = vec![[0, 1]; links as usize];
-            driver.use_windows(&Nodes { ends, out: vec![0..links, links..links], wakers: vec![0] }, true);
+            driver.use_windows(&Nodes { ends, out: vec![0..links, links..links], wakers: vec![0], foreign: Vec::new() }, true);
         }
     }
 }

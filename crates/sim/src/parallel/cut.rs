@@ -20,8 +20,6 @@ pub enum Threads {
 pub enum Uncut {
     /// The user wants one thread.
     Asked,
-    /// The user wants windows, and the run uses them.
-    Windows,
     /// The run has no packets.
     NoPackets,
     /// All hosts are at one switch, so only one part would have hosts.
@@ -40,7 +38,6 @@ impl Uncut {
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Uncut::Asked => None,
-            Uncut::Windows => Some("a run in windows uses one thread"),
             Uncut::NoPackets => Some("ideal schedules and the flow engine use one thread"),
             Uncut::Indivisible => Some("all hosts are at one switch"),
             Uncut::Small => Some("the network is too small, or has too few events at a time, for several threads to be faster"),

@@ -191,6 +191,7 @@ impl<P: Probe> Windows<'_, P> {
                     self.collect(turn, n);
                 }
                 if let Some(stop) = self.run_window(turn) {
+                    self.parts.iter_mut().for_each(|part| part.engine.leave_windows());
                     return Some(stop);
                 }
             }
@@ -323,7 +324,7 @@ pub fn step<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut, until: 
     let crosses = parts[at].engine.link_of(next).and_then(|link| Some((link, cut.end_elsewhere(link, at)?)));
     let Some((link, to)) = crosses else {
         let Part { engine, world } = &mut parts[at];
-        let stopped = engine.run(world, Time::MAX, 1) == Pause::Stopped;
+        let stopped = engine.run_one(world) == Pause::Stopped;
         spread(parts, at);
         if stopped {
             parts.iter_mut().for_each(|part| part.engine.pass(next.at));

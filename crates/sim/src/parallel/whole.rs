@@ -61,9 +61,9 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
     pub fn net(&self) -> &Arc<Net> {
         &self.net
     }
-    /// Returns whether a run of one part uses windows.
+    /// Returns whether the engines use windows.
     pub fn uses_windows(&self) -> bool {
-        self.parts[0].world.open.is_some()
+        self.parts[0].engine.uses_windows()
     }
     /// Returns all links.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<E, P> {

@@ -228,8 +228,8 @@ pub fn run_in_parts(point: &Point, parts: usize, threads: usize) -> Outcome {
     let threads = sized(threads, parts);
     let cut = Cut::choose(&point.run, Threads::Exactly(parts)).unwrap_or_else(|e| panic!("{}: {e:?}", point.id));
     assert_eq!(cut.crossing.len(), parts, "{}", point.id);
-    let outcome =
-        sim::run_cut(&point.run, &Arc::new(cut), threads, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id));
+    let outcome = sim::run_cut(&point.run, &Arc::new(cut), threads, sim::EventOrder::Auto, &mut |_| Continue::Yes)
+        .unwrap_or_else(|e| panic!("{}: {e}", point.id));
     assert_eq!(outcome.threads as usize, threads, "{}", point.id);
     outcome
 }
