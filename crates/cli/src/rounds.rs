@@ -131,36 +131,15 @@ mod tests {
         scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
     fn run_in(dir: &Path, plan: &Plan, jobs: usize, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> (Report, Option<Reached>) {
-        run(
-            plan,
-            &[],
-            &Settings {
-                jobs,
-                threads: 1,
-                order: EventOrder::Auto,
-                out: dir,
-                profiles: &[],
-                overwrite: false,
-                whole: None,
-                only: None,
-            },
-            tick,
-        )
-        .unwrap()
+        run(plan, &[], &settings(dir, jobs), tick).unwrap()
+    }
+    fn settings(out: &Path, jobs: usize) -> Settings<'_> {
+        Settings { jobs, threads: 1, order: EventOrder::Auto, out, profiles: &[], overwrite: false, whole: None, only: None }
     }
     /// Runs one round with this many seeds.
     fn run_part(dir: &Path, plan: &Plan, seeds: u32, jobs: usize) -> Report {
         let part = plan.with_seeds(seeds);
-        let settings = Settings {
-            jobs,
-            threads: 1,
-            order: EventOrder::Auto,
-            out: dir,
-            profiles: &[],
-            overwrite: false,
-            whole: Some(plan),
-            only: None,
-        };
+        let settings = Settings { whole: Some(plan), ..settings(dir, jobs) };
         sweep::run(&part, &crate::prepare::prepare(&part, None).unwrap(), &settings, &mut go_on).unwrap()
     }
     fn go_on(_: &Tick<'_>) -> Continue {
@@ -228,16 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = plan("").resolved().replace("flows = 100", "flows = 3000000");
         let plan = scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
-        let settings = Settings {
-            jobs: 1,
-            threads: 1,
-            order: EventOrder::Auto,
-            out: dir.path(),
-            profiles: &[],
-            overwrite: false,
-            whole: None,
-            only: None,
-        };
+        let settings = settings(dir.path(), 1);
         let error = run(&plan, &[], &settings, &mut |_| Continue::No).unwrap_err();
         assert!(matches!(error, Error::Stopped), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
