@@ -15,6 +15,7 @@ use sim::cut::{Cut, Uncut};
 use sim::{Continue, EventOrder, Threads};
 use std::ops::Add as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A run on several threads locks it exclusively, runs on one thread share it: threads that wait for each other must not
@@ -159,26 +160,35 @@ fn assert_same_in_turns(plan: &Plan, text: &str) {
     }
 }
 
+/// Compares the points of whole scenarios, as many at a time as there are cores: a few of them take most of the time.
+fn assert_same_files(files: &[PathBuf], read: impl Fn(&Path) -> Plan + Sync) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(file) = files.get(next.fetch_add(1, Relaxed)) {
+            assert_same_in_turns(&read(file), &file.display().to_string());
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..std::thread::available_parallelism().map_or(1, usize::from)).for_each(|_| drop(scope.spawn(work)));
+    });
+}
+
 #[test]
 #[ignore = "run by make slow: whole examples"]
 fn whole_examples_are_the_same() {
-    for file in scenarios_in(&folder("examples")) {
+    assert_same_files(&scenarios_in(&folder("examples")), |file| {
         let set = if file.ends_with("large.toml") { "end=100us" } else { "" };
-        assert_same_in_turns(&scenario_of(&file, set, ""), &file.display().to_string());
-    }
+        scenario_of(file, set, "")
+    });
 }
 
 #[test]
 #[ignore = "run by make slow: all scenarios of the papers at their small size"]
 fn whole_papers_are_the_same() {
-    for paper in std::fs::read_dir(folder("papers")).unwrap().map(|paper| paper.unwrap().path()).filter(|path| path.is_dir()) {
-        for file in scenarios_in(&paper)
-            .into_iter()
-            .filter(|file| !["paper", "claims", "seek"].iter().any(|own| file.file_stem().is_some_and(|stem| stem == *own)))
-        {
-            assert_same_in_turns(&scenario_of(&file, "", "smoke"), &file.display().to_string());
-        }
-    }
+    let papers = std::fs::read_dir(folder("papers")).unwrap().map(|paper| paper.unwrap().path()).filter(|path| path.is_dir());
+    let is_own = |file: &PathBuf| ["paper", "claims", "seek"].iter().any(|own| file.file_stem().is_some_and(|stem| stem == *own));
+    let files: Vec<PathBuf> = papers.flat_map(|paper| scenarios_in(&paper)).filter(|file| !is_own(file)).collect();
+    assert_same_files(&files, |file| scenario_of(file, "", "smoke"));
 }
 
 /// All flows start at the same time with equal sizes, so that there are many ties.
