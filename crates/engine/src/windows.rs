@@ -13,6 +13,9 @@
 //!
 //! A window is refused while the last flow may end in it: a run ends at that event, before later
 //! events of other nodes. The tree then handles the events of some windows in order.
+//!
+//! An engine that has only some of the nodes ([`crate::cut`]) stays in windows from run to run. Links
+//! that end in another engine have no events here: their packets are handed over before they arrive.
 
 use crate::engine::{Engine, MOST};
 use crate::link::FIRST_LEAF;
