@@ -34,8 +34,7 @@ fn assert_same_in(point: &Point, cut: Cut, threads: usize, text: &str) {
     // Both orders in `make slow`, else one of them.
     let orders = [EventOrder::Tree, EventOrder::Windows];
     let chosen = (point.id.len() + text.len() + parts) % 2;
-    for order in if fuzz_count(0) > 0 { &orders[..] } else { &orders[chosen..=chosen] } {
-        let order = *order;
+    for &order in if fuzz_count(0) > 0 { &orders[..] } else { &orders[chosen..=chosen] } {
         let many = {
             let (_shared, _exclusive);
             if threads > 1 {
