@@ -50,6 +50,7 @@ impl Agenda {
     /// Takes out the nodes that have an event before `stop` and puts them into `nodes`, which has room for all, in order. Their
     /// other events must be noted again. Returns their number.
     pub fn take(&mut self, stop: Time, nodes: &mut [u32]) -> usize {
+        assert!(nodes.len() >= self.most(), "room for {} nodes, not {}", self.most(), nodes.len());
         let mut count = 0;
         for (n, section) in self.sections.iter_mut().enumerate().filter(|(_, section)| **section < stop) {
             *section = Time::MAX;

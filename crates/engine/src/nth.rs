@@ -6,7 +6,7 @@
 pub fn nth<T>(slice: &[T], n: usize) -> &T {
     debug_assert!(n < slice.len());
     // SAFETY: numbers of links, places, nodes and wakers come from `nodes::Windows::new`, which has made the
-    // slices that they index.
+    // slices that they index. `Agenda::take` checks the length of its argument.
     unsafe { slice.get_unchecked(n) }
 }
 /// Returns an element of a slice, for changes.
