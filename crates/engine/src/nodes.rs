@@ -81,7 +81,7 @@ pub struct Windows {
     pub thin: u64,
     /// Until this number of events the tree handles them.
     pub tree_until: u64,
-    /// Events, and turns of nodes, since the tree handled events.
+    /// Events in windows, and turns of nodes, since it was last decided whether windows are thin.
     pub counts: [u64; 2],
     /// The nodes of a window.
     pub turns: Vec<u32>,

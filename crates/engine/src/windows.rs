@@ -55,7 +55,7 @@ enum Left {
 
 /// Events of a run after which it is known whether turns have few events.
 const ENOUGH: u64 = 1 << 14;
-/// Events of a turn from which windows pay. On a fat tree of k = 32 they are 1.5 times as fast as the tree with 5 events a turn, and
+/// Events of a turn from which windows pay. On a fat tree of k = 32 they are 1.5 times as fast as the tree with 5.9 events a turn, and
 /// half as fast with 1.2.
 const FULL: u64 = 3;
 /// Events by the tree after thin windows until windows are tried again: at first, and at most. To enter windows takes as long as

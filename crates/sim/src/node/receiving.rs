@@ -29,8 +29,7 @@ impl<P: Probe> World<P> {
         let at = if fits { receiving.machine.admit(packet, now) } else { None };
         if let Some(at) = at {
             receiving.waiting.push_back(Waits { at, place, packet: *packet });
-            let waker = self.first_host + id.0;
-            links.set_wake(waker, links.wake_at(waker).min(at));
+            links.wake_by(self.first_host + id.0, at);
         } else {
             if let Some(place) = place.filter(|_| fits) {
                 self.buffers[node.index()].on_leave(packet, place);
