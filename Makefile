@@ -111,6 +111,9 @@ papers: build ## run changed scenarios of all papers, or of PAPERS="merp ssp", a
 
 # ---------------------------------------------------------------- tests
 
+# Assertions are on in our own crates; libraries are those of the release build.
+CHECKED := --release --config .cargo/checked.toml --workspace --locked --quiet
+
 .PHONY: test
 test: ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
 	@$(MAKE) --no-print-directory -j2 core $(VENV)/.tools
@@ -126,9 +129,9 @@ lint: build $(VENV)/.tools
 	$(call say,cargo fmt --check)
 	@$(CARGO) fmt --all --check
 	$(call say,cargo clippy)
-	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@$(CARGO) clippy $(CHECKED) --all-targets -- -D warnings
 	$(call say,cargo doc)
-	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CHECKED) --no-deps
 	$(call say,ruff)
 	@$(BIN)/ruff check --quiet $(PYTHON_FILES) && $(BIN)/ruff format --check --quiet $(PYTHON_FILES)
 	$(call say,mypy --strict)
@@ -137,7 +140,7 @@ lint: build $(VENV)/.tools
 .PHONY: test-rust
 test-rust: | tools
 	$(call say,cargo test)
-	@PROPTEST_CASES=100 $(CARGO) test --workspace --locked --quiet
+	@PROPTEST_CASES=100 $(CARGO) test $(CHECKED)
 
 .PHONY: test-python
 test-python: build $(VENV)/.tools
@@ -213,7 +216,7 @@ docs: build ## write docs/data.md, docs/conformance.md and docs/transports.md fr
 	$(call say,README.md and docs/img)
 	@$(BIN)/python docs/readme.py
 	$(call say,cargo doc)
-	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CHECKED) --no-deps
 	@echo target/doc/cli/index.html
 
 .PHONY: pages
@@ -223,7 +226,7 @@ pages: build ## write docs/papers/*/README.md from claims.json and paper.toml, w
 .PHONY: site
 site: build $(VENV)/.tools ## build the documentation as a site in target/site, with executed notebooks and the Rust API
 	$(call say,cargo doc)
-	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CHECKED) --no-deps
 	$(call say,target/site)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo target/site/index.html
