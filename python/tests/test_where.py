@@ -12,7 +12,6 @@ from flowloom.api.results import Results
 
 ROOT = Path(__file__).parents[2]
 SMALL = "workload == 'background' and size_bytes <= 100KB"
-pytestmark = pytest.mark.xdist_group("where")
 
 
 @pytest.fixture(scope="module")

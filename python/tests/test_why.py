@@ -20,7 +20,6 @@ INCAST: dict[str, Any] = {
     "workload": {"burst": {"kind": "incast", "senders": 8, "size": "30KB", "jitter": "0s"}},
     "system": [{"label": "TCP", "transport": {"kind": "newreno", "min_rto": "10ms", "init_rto": "10ms"}}],
 }
-pytestmark = pytest.mark.xdist_group("why")
 
 
 @pytest.fixture(scope="module")
