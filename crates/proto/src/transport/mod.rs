@@ -5,7 +5,7 @@
 
 use crate::contract::{Bursts, Cx, Env, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::{burst, tcp};
+use crate::kit::{burst, roce, tcp};
 use crate::packet::Packet;
 use base::{FlowId, TimerKey};
 
@@ -13,9 +13,11 @@ pub mod aemon;
 pub mod aeolus;
 pub mod botcp;
 pub mod d2tcp;
+pub mod dcqcn;
 pub mod dctcp;
 pub mod expresspass;
 pub mod homa;
+pub mod hpcc;
 pub mod l2dct;
 pub mod mcp;
 pub mod merp;
@@ -25,8 +27,11 @@ pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
 pub mod phost;
+pub mod powertcp;
 pub mod ssp;
 pub mod tcp_ecn;
+pub mod theta_powertcp;
+pub mod timely;
 
 base::registry! {
     room AnyTransport: Transport, env Env<'_>;
@@ -37,6 +42,8 @@ base::registry! {
         mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
+        dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,
+        powertcp: PowerTcp on roce::TEXT, theta_powertcp: ThetaPowerTcp on roce::TEXT,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
@@ -89,13 +96,15 @@ mod tests {
     fn policies_receive_every_timeout_and_both_ends() {
         for entry in ENTRIES {
             let mut pipe = Pipe::new(host(entry.name), host(entry.name), Dur::from_us(50));
-            let mut data = 0;
-            // All packets sent at the start are lost, and twice the last packets with their probes,
-            // so that only a timer can find the loss.
+            let (mut data, mut ends) = (0, 0);
+            // All packets sent at the start are lost, twice the last packets with their probes, and
+            // twice the last one, so that only a timer can find the loss.
             pipe.run(|packet| {
                 let ours = [Kind::DATA, Kind::PROBE].contains(&packet.kind);
                 data += u32::from(ours);
-                let lost = packet.sent_at == Time::ZERO || ((98..104).contains(&data) && ours);
+                let is_end = packet.kind == Kind::DATA && packet.offset + u64::from(packet.payload) == 100 * 1460;
+                ends += u32::from(is_end);
+                let lost = packet.sent_at == Time::ZERO || ((98..104).contains(&data) && ours) || (is_end && ends <= 2);
                 if lost { Fate::Drop } else { Fate::Pass }
             });
             let [sender, receiver] = &mut pipe.hosts;

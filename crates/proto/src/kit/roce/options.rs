@@ -1,0 +1,149 @@
+//! The options of all transports on the RoCE machine, and the configuration derived from them.
+
+use crate::contract::Env;
+use base::params::{Auto, Problem};
+use base::{Dur, Rate};
+
+base::choice! {
+    /// How a sender recovers lost packets.
+    pub enum Recovery {
+        /// Go-back-N: the receiver drops packets that arrive out of order and asks for the first
+        /// missing one, and the sender resends everything from there on.
+        GoBackN = "go_back_n",
+        /// IRN: the receiver keeps packets that arrive out of order, and the sender resends only
+        /// lost ones. At most a bandwidth-delay product is in flight.
+        Irn = "irn",
+    }
+}
+
+base::choice! {
+    /// The bound of the bytes in flight.
+    pub enum Bound {
+        /// None with go-back-N, one bandwidth-delay product with IRN.
+        Auto = "auto",
+        /// No bound: only the rate limits the sender.
+        None = "none",
+        /// One bandwidth-delay product: the NIC's rate times `base_rtt`.
+        Bdp = "bdp",
+        /// The present rate times `base_rtt`.
+        Rate = "rate",
+    }
+}
+
+base::params! {
+    /// Options of the RoCE machine.
+    pub struct Options {
+        /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
+        recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
+        /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
+        /// `base_rtt`; `auto`: `none` with go-back-N, `bdp` with IRN.
+        window: Bound = "auto", "RoCE NICs have none; Mittal et al. section 3.2: BDP-FC";
+        /// The round trip of an unloaded path; `auto`: the longest of the network, a full packet
+        /// out and a bare header back.
+        base_rtt: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(1)), "HPCC section 3.3: T, the same for all flows";
+        /// Smallest rate of a queue pair; `auto`: a thousandth of the NIC's rate.
+        min_rate: Auto<Rate> = "auto" in Auto::Set(Rate(1_000))..=Auto::Set(Rate(1_000_000_000_000)), "HPCC's simulator: 100 Mb/s at 100 Gb/s";
+        /// In-order packets per ACK. The last packet of a message is always acknowledged.
+        ack_every: u32 = "1" in 1..=1_000_000, "HPCC's simulator: `L2_ACK_INTERVAL 1`";
+        /// Least time between two NACKs that ask for the same packet, with go-back-N.
+        nack_interval: Dur = "500us", "HPCC's simulator";
+        /// Retransmission timeout, fixed; `auto`: with go-back-N the longer of 4.194 ms and three
+        /// unloaded round trips; with IRN the longer of 320 us and three.
+        rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "InfiniBand section 9.9.2.1.1: 4.096 us times 2^10; Mittal et al. section 4.1: RTO_high";
+        /// With IRN, the timeout while fewer than three packets are in flight; `auto`: the longer of 100 us
+        /// and three unloaded round trips.
+        rto_low: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "Mittal et al. section 4.1: RTO_low, N = 3";
+    }
+}
+
+impl Options {
+    /// Returns the contradictions between options and with the network.
+    pub fn check(&self, env: &Env<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (key, time) in [("rto", self.rto), ("rto_low", self.rto_low)] {
+            if let Auto::Set(time) = time {
+                problems.extend(env.too_short(key, time, "every packet would be retransmitted: write a longer time or `auto`"));
+            }
+        }
+        if let Auto::Set(min) = self.min_rate
+            && min > env.nic_rate
+        {
+            problems.push(Problem {
+                key: "min_rate",
+                message: format!("`{min}` is above the rate of a NIC, which is `{}`", env.nic_rate),
+                hint: "write a lower rate or `auto`".to_owned(),
+            });
+        }
+        problems
+    }
+
+    /// Returns the configuration of hosts that leave room for `int_bytes` bytes of telemetry in
+    /// every packet.
+    pub fn config(&self, env: &Env<'_>, int_bytes: u16) -> Config {
+        let irn = self.recovery == Recovery::Irn;
+        let bound = match self.window {
+            Bound::Auto if irn => Bound::Bdp,
+            Bound::Auto => Bound::None,
+            other => other,
+        };
+        let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 10) };
+        let rto = self.rto.or(env.timeout(usual));
+        Config {
+            mss: u64::from(env.mss() - int_bytes.min(env.mss() - 1)),
+            header: env.header_bytes + int_bytes,
+            line: env.nic_rate,
+            min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
+            base_rtt: self.base_rtt.or(env.max_rtt),
+            irn,
+            bound,
+            ack_every: self.ack_every,
+            nack_interval: self.nack_interval,
+            rto,
+            rto_low: if irn { self.rto_low.or(env.timeout(Dur::from_us(100))).min(rto) } else { rto },
+        }
+    }
+}
+
+/// The configuration of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Payload of a full packet.
+    pub mss: u64,
+    /// Header of every packet, room for telemetry included.
+    pub header: u16,
+    /// The rate of the NIC, the largest of a queue pair.
+    pub line: Rate,
+    /// The smallest rate of a queue pair.
+    pub min_rate: Rate,
+    /// The round trip of an unloaded path.
+    pub base_rtt: Dur,
+    /// Whether lost packets are resent selectively.
+    pub irn: bool,
+    /// The bound of the bytes in flight; never [`Bound::Auto`].
+    pub bound: Bound,
+    /// In-order packets per ACK.
+    pub ack_every: u32,
+    /// Least time between NACKs for the same packet.
+    pub nack_interval: Dur,
+    /// Retransmission timeout.
+    pub rto: Dur,
+    /// Retransmission timeout while few packets are in flight.
+    pub rto_low: Dur,
+}
+
+impl Config {
+    /// Returns a rate between the smallest and the largest of a queue pair, from a number that may
+    /// have any sign or size.
+    pub fn clamp(&self, bps: f64) -> Rate {
+        // Rounded to the nearest; a conversion to an integer saturates.
+        Rate(((bps + 0.5) as u64).clamp(self.min_rate.bps(), self.line.bps().max(self.min_rate.bps())))
+    }
+    /// Returns the largest number of payload bytes in flight at a rate.
+    pub fn window(&self, rate: Rate) -> u64 {
+        match self.bound {
+            Bound::None | Bound::Auto => u64::MAX,
+            Bound::Bdp => self.line.bytes_in(self.base_rtt).max(1),
+            Bound::Rate => rate.bytes_in(self.base_rtt).max(1),
+        }
+    }
+}
