@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCH = {
     "newreno": ["topology.k=4"],
     "dctcp": ["topology.k=4", "end=3ms"],
+    "dcqcn": ["topology.k=4", "end=3ms"],
+    "hpcc": ["topology.k=4", "end=3ms"],
     "strict": ["topology.k=4"],
     "difs": ["topology.k=4"],
     "pfabric": ["workload.web.flows=400"],

@@ -41,12 +41,10 @@ const ABSENT: &[(&[&str], &str, &str)] = &[
     (&["quic"], "newreno", "RFC 9002 takes its congestion control from NewReno"),
     (&["bbr", "vegas", "ledbat"], "newreno", "it is TCP without a model of the rate and delay of the path"),
     (
-        &["dcqcn", "roce", "rocev2", "rdma"],
-        "dctcp",
-        "it estimates the share of marked packets in the same way, but it uses windows and no PFC",
+        &["roce", "rocev2", "rdma", "irn"],
+        "dcqcn",
+        "it is RDMA over Ethernet, as are `timely`, `hpcc` and `powertcp`; `irn` is their `recovery`",
     ),
-    (&["timely", "swift"], "dctcp", "it keeps queues short by feedback too, but from ECN marks instead of delays"),
-    (&["hpcc", "powertcp"], "botcp", "its windows also follow what switches report about queues on the path"),
     (&["uec", "nscc", "eqds"], "ndp", "receivers pull packets, and switches trim packets instead of dropping them"),
 ];
 

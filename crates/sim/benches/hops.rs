@@ -46,6 +46,7 @@ const WEB_SEARCH: Work = Work { file: "pfabric", set: "", timed: ["10ms", "1s"],
 /// Names of the rows with which the speed of other rows is compared.
 const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
+const DCTCP: &str = "DCTCP, fat-tree k=8";
 
 /// A row without required or desired values.
 const PLAIN: Row = Row {
@@ -59,7 +60,7 @@ const PLAIN: Row = Row {
     both_orders: false,
 };
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 20] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -81,7 +82,9 @@ const ROWS: [Row; 18] = [
         ..PLAIN
     },
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
-    Row { name: "DCTCP, fat-tree k=8", work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
+    Row { name: DCTCP, work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
+    Row { name: "DCQCN, as DCTCP's", work: Work { file: "dcqcn", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
+    Row { name: "HPCC, as DCTCP's", work: Work { file: "hpcc", ..K8 }, share_of: Some((DCTCP, 0.5)), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=16", work: Work { file: "dctcp", ..K16 }, mega_hops_per_s: Some([13.0, 20.0]), ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=32",

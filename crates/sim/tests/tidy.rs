@@ -228,7 +228,11 @@ const MAY_NAME: [(&str, &[&str], &str); 14] = [
     ("cli/src/args.rs", &["hpcc", "htsim", "merp", "newreno", "srpt", "ssp"], "examples in help texts"),
     ("cli/src/args/copied.rs", &["goal"], "examples in help texts"),
     ("cli/src/args/replay.rs", &["dctcp", "merp"], "examples in help texts"),
-    ("cli/src/explain.rs", &["botcp", "dctcp", "hpcc", "ndp", "newreno"], "what is nearest to protocols that flowloom lacks"),
+    (
+        "cli/src/explain.rs",
+        &["dcqcn", "hpcc", "ndp", "newreno", "powertcp", "timely"],
+        "what is nearest to protocols that flowloom lacks",
+    ),
     ("fabric/src/controller/mod.rs", &["ecmp"], "a hint that names the default router"),
     ("scenario/src/checks/check.rs", &["ecmp"], "hints that name the default router"),
     ("scenario/src/load.rs", &["poisson"], "a hint that names a workload that steers its load"),

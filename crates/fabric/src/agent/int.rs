@@ -73,8 +73,7 @@ mod tests {
 
     fn depart(host_port: bool, packet: &mut Packet, ext: &mut Slab<Ext>, now: Time, queue: u64, sent_bytes: u64) {
         let rate = Rate::from_gbps(100);
-        let env =
-            Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 48, host_port, given: Given::none() };
+        let env = Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 48, host_port, given: Given::none() };
         let port = PortState { queue: Backlog { packets: 1, bytes: queue }, sent_bytes };
         Int::new(&Params::defaults(), &env).on_depart(packet, &mut PortCx { now, flows: &[], ext, port: &port });
     }

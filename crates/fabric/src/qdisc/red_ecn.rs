@@ -66,8 +66,10 @@ base::params! {
         /// No packet is chosen while the average is below this; `auto`: `th_max`.
         th_min: Auto<Limit> = "auto", "RFC 8257 section 4.1: one threshold";
         /// Every packet is chosen if the average is at least this; same unit as `th_min`. `auto`:
-        /// `th_min`, or if both are `auto` as `mark` of `ecn_threshold`.
+        /// `spread` times `th_min`, which if both are `auto` is as `mark` of `ecn_threshold`.
         th_max: Auto<Limit> = "auto", "DCTCP section 3.4: the larger of 20 packets and 0.78 bandwidth-delay products";
+        /// With `th_max = "auto"`, `th_max` is this many times `th_min`.
+        spread: u32 = "1" in 1..=1000, "RFC 8257 section 4.1: one threshold; HPCC's simulator: 4", quiet;
         /// Weight of one arrival in the average; `auto`: 1 - exp(-1 / packets in a second).
         wq: Auto<f64> = "0.002" in Auto::Set(1e-9)..=Auto::Set(1.0), "Floyd and Jacobson section 6; ns-2 `q_weight_ = -1` for `auto`";
         /// Probability of choosing a packet when the average is just below `th_max`.
@@ -104,12 +106,15 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     problems
 }
 
-/// Returns both thresholds. If only one is set, the other is equal to it.
+/// Returns both thresholds. If only one is set, the other follows from it.
 fn thresholds(params: &Params, env: &Env) -> (Limit, Limit) {
-    match (params.th_min, params.th_max) {
-        (Auto::Auto, high) => (env.mark(high), env.mark(high)),
-        (Auto::Set(low), high) => (low, high.or(low)),
-    }
+    let spread = |low| match low {
+        Limit::Packets(n) => Limit::Packets(n.saturating_mul(params.spread)),
+        Limit::Bytes(n) => Limit::Bytes(n.saturating_mul(params.spread.into())),
+        Limit::Unlimited => Limit::Unlimited,
+    };
+    let low = params.th_min.or(env.mark(params.th_max));
+    (low, params.th_max.or(spread(low)))
 }
 
 /// Returns a threshold as a number of packets or bytes.
@@ -496,6 +501,9 @@ mod tests {
         // 0.78 of 83.3 packets.
         let fast = Env { rate: Rate::from_gbps(10), ..env() };
         let of = |th_min, th_max| thresholds(&Params { th_min, th_max, ..params() }, &fast);
+        let wide = |th_min| thresholds(&Params { th_min, spread: 4, ..params() }, &fast);
+        assert_eq!(wide(Auto::Set(Limit::Bytes(9))), (Limit::Bytes(9), Limit::Bytes(36)));
+        assert_eq!(wide(Auto::Auto).1, Limit::Packets(4 * size(wide(Auto::Auto).0).unwrap() as u32));
         let given = |packets| Auto::Set(Limit::Packets(packets));
         let both = |low, high| (Limit::Packets(low), Limit::Packets(high));
         assert_eq!((of(Auto::Auto, Auto::Auto), of(given(30), Auto::Auto)), (both(65, 65), both(30, 30)));

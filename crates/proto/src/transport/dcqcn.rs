@@ -46,6 +46,7 @@ pub const META: Meta = Meta {
         ("nic.low_water", "1B"),
         ("qdisc.kind", "red_ecn"),
         ("qdisc.wq", "1"),
+        ("qdisc.spread", "4"),
         ("qdisc.max_p", "0.2"),
         ("qdisc.wait", "false"),
     ],

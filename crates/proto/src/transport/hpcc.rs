@@ -177,6 +177,9 @@ impl RateControl for Utilization {
         let line = self.config.line;
         State { rate: line, reference: line, utilization: 1.0, stage: 0, updated: None, path: Path::UNKNOWN }
     }
+    fn restart(&self, state: &mut State) {
+        state.updated = None;
+    }
     fn rate(&self, state: &State) -> Rate {
         state.rate
     }
@@ -210,8 +213,8 @@ impl RateControl for Utilization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::script;
     use crate::kit::roce::Bound;
+    use crate::kit::script;
     use crate::kit::telemetry::Stack;
     use base::params::Params as _;
 

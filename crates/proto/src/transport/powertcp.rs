@@ -100,6 +100,13 @@ pub struct Follower {
     updated: u64,
 }
 
+impl Follower {
+    /// Counts the bytes of a new message from 0.
+    pub(super) fn restart(&mut self) {
+        self.updated = 0;
+    }
+}
+
 impl Law {
     pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: Config) -> Law {
         let auto = Rate(config.line.bps() / 1000 * 6);
@@ -182,6 +189,10 @@ impl RateControl for Power {
 
     fn open(&self, _now: Time) -> State {
         State { follower: self.law.open(), path: Path::UNKNOWN }
+    }
+    fn restart(&self, state: &mut State) {
+        state.follower.restart();
+        state.path = Path::UNKNOWN;
     }
     fn rate(&self, state: &State) -> Rate {
         state.follower.rate

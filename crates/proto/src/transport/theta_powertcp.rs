@@ -101,6 +101,10 @@ impl RateControl for Theta {
     fn open(&self, _now: Time) -> State {
         State { follower: self.law.open(), least: self.law.config.base_rtt, previous: None }
     }
+    fn restart(&self, state: &mut State) {
+        state.follower.restart();
+        state.previous = None;
+    }
     fn rate(&self, state: &State) -> Rate {
         state.follower.rate
     }

@@ -173,6 +173,9 @@ impl RateControl for Gradient {
     fn open(&self, _now: Time) -> State {
         State { rate: self.config.line, difference: 0.0, falling: 0, previous: None }
     }
+    fn restart(&self, state: &mut State) {
+        state.previous = None;
+    }
     fn rate(&self, state: &State) -> Rate {
         state.rate
     }
@@ -266,13 +269,7 @@ mod tests {
         let mut state = queue_pair(&rules, 50);
         state.rate = Rate(500_000_000);
         let rtt = 50.0 * (1.0 + 10.0 / (0.8 * 500.0));
-        let ack = |next| Acked {
-            now: Time::ZERO,
-            next,
-            snd_nxt: next,
-            rtt: Dur((rtt * 1e6) as u64),
-            stack: Stack::default(),
-        };
+        let ack = |next| Acked { now: Time::ZERO, next, snd_nxt: next, rtt: Dur((rtt * 1e6) as u64), stack: Stack::default() };
         state.previous = Some((ack(0).rtt, 0));
         rules.on_ack(&mut state, &ack(1));
         // Round trips are whole picoseconds.

@@ -14,6 +14,9 @@ pub trait RateControl {
     const TELEMETRY: bool = false;
     /// Returns the state of a queue pair that starts now.
     fn open(&self, now: Time) -> Self::State;
+    /// Called when the next message of a queue pair starts, whose bytes are counted from 0 again.
+    /// Deadlines that passed in between have been handled.
+    fn restart(&self, _state: &mut Self::State) {}
     /// Returns the present rate.
     fn rate(&self, state: &Self::State) -> Rate;
     /// Called for every ACK and NACK of a packet, also when it acknowledges nothing new.

@@ -5,9 +5,10 @@
 //! (alibaba-edu/High-Precision-Congestion-Control) for pacing and receivers. Congestion notification packets: Zhu et al., "Congestion Control
 //! for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.1.
 //!
-//! Model: a flow is a message on a queue pair of its own, which is connected before the message
-//! and starts with the controller's first rate. A queue pair never fails: the timeout is fixed, and
-//! retries are not counted.
+//! Model: a flow is a message. It has a queue pair of its own, which is connected before the message
+//! and starts with the controller's first rate, or with `queue_pairs = "peer"` shares one with the
+//! other messages to the same host. A queue pair never fails: the timeout is fixed, and retries are
+//! not counted.
 //!
 //! Assumed:
 //! - The next packet of a queue pair leaves one gap, its predecessor's length at the present rate,
@@ -20,6 +21,8 @@
 //! - The retransmission timer starts with the first packet in flight, and restarts with every
 //!   acknowledgment of new bytes.
 //! - Congestion notifications are as long as a bare header, and leave before data, as ACKs do.
+//! - A shared queue pair sends its next message when the previous one is acknowledged as a whole.
+//!   While it is idle its timers go on.
 //! - IRN: a NACK names the packet that it answers, so that the sender learns which packets have
 //!   arrived. Recovery begins with a NACK or a timeout, and a timeout resends the first missing
 //!   packet and those below the last one that has arrived.
@@ -35,10 +38,11 @@ use super::telemetry::Stack;
 use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
-use base::{Dur, FlowId, FlowMap, Time, TimerKey};
+use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
 pub use control::{Acked, RateControl};
-pub use options::{Bound, Config, Options, Recovery};
+pub use options::{Bound, Config, Options, Pairs, Recovery};
 use sender::Sender;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
@@ -89,6 +93,16 @@ pub struct Roce<C: RateControl> {
     senders: FlowMap<Sender<C::State>>,
     receivers: FlowMap<Receiver>,
     ready: RoundRobin,
+    /// The shared queue pairs by peer.
+    pairs: BTreeMap<HostId, Pair<C::State>>,
+}
+
+/// A queue pair that the messages to one host share.
+struct Pair<S> {
+    /// The controller's state while no message is being sent.
+    idle: Option<S>,
+    /// The messages that wait for their turn.
+    waiting: VecDeque<FlowId>,
 }
 
 impl<C: RateControl> Roce<C> {
@@ -101,6 +115,7 @@ impl<C: RateControl> Roce<C> {
             senders: FlowMap::default(),
             receivers: FlowMap::default(),
             ready: RoundRobin::default(),
+            pairs: BTreeMap::new(),
         }
     }
     /// Sets the least time between two congestion notifications of a queue pair.
@@ -117,6 +132,26 @@ impl<C: RateControl> Roce<C> {
         if !sender.ready && sender.next_piece(&self.config, window).is_some() {
             sender.ready = true;
             self.ready.add(flow);
+        }
+    }
+
+    /// Starts a message with the state of its queue pair.
+    fn start(&mut self, flow: FlowId, state: C::State, cx: &mut Cx<'_>) {
+        let sender = Sender::new(cx.flow(flow).size_bytes, state);
+        Self::set_deadline(&self.control, flow, &sender, cx);
+        self.senders.insert(flow, sender);
+        self.wake(flow);
+    }
+
+    /// Hands the queue pair of a message that has ended to the next one.
+    fn release(&mut self, peer: HostId, mut state: C::State, cx: &mut Cx<'_>) {
+        let Some(pair) = self.pairs.get_mut(&peer) else { return };
+        match pair.waiting.pop_front() {
+            Some(next) => {
+                self.control.restart(&mut state);
+                self.start(next, state, cx);
+            }
+            None => pair.idle = Some(state),
         }
     }
 
@@ -215,8 +250,9 @@ impl<C: RateControl> Roce<C> {
             }
         }
         if sender.is_done() {
-            self.senders.remove(flow);
-            return cx.close(flow);
+            let sender = self.senders.remove(flow).expect("seen above");
+            cx.close(flow);
+            return self.release(cx.flow(flow).dst, sender.control, cx);
         }
         let stack = if packet.has(Packet::EXT) { packet.get_ext(cx.ext) } else { Stack::default() };
         let acked = Acked { now: cx.now, next: packet.offset, snd_nxt: sender.nxt(), rtt, stack };
@@ -234,10 +270,18 @@ impl<C: RateControl> Roce<C> {
 
 impl<C: RateControl> Transport for Roce<C> {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let sender = Sender::new(cx.flow(flow).size_bytes, self.control.open(cx.now));
-        Self::set_deadline(&self.control, flow, &sender, cx);
-        self.senders.insert(flow, sender);
-        self.wake(flow);
+        if !self.config.shared {
+            return self.start(flow, self.control.open(cx.now), cx);
+        }
+        let new = || Pair { idle: Some(self.control.open(cx.now)), waiting: VecDeque::new() };
+        let pair = self.pairs.entry(cx.flow(flow).dst).or_insert_with(new);
+        let Some(mut state) = pair.idle.take() else { return pair.waiting.push_back(flow) };
+        while self.control.deadline(&state) <= cx.now {
+            let due = self.control.deadline(&state);
+            self.control.on_deadline(&mut state, due);
+        }
+        self.control.restart(&mut state);
+        self.start(flow, state, cx);
     }
 
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
@@ -306,7 +350,22 @@ impl<C: RateControl> Transport for Roce<C> {
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {
-        self.senders.remove(flow).is_some()
+        let waits = self.pairs.values_mut().any(|pair| {
+            let before = pair.waiting.len();
+            pair.waiting.retain(|waiting| *waiting != flow);
+            pair.waiting.len() < before
+        });
+        self.senders.remove(flow).is_some() || waits
+    }
+
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let state = self.senders.remove(flow).map(|sender| sender.control);
+        if state.is_some() || self.remove_sender(flow) {
+            cx.terminate(flow);
+        }
+        if let Some(state) = state {
+            self.release(cx.flow(flow).dst, state, cx);
+        }
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {

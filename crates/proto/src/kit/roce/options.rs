@@ -30,9 +30,23 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// Which messages share a queue pair.
+    pub enum Pairs {
+        /// None: every message has a queue pair of its own, which starts with the first rate.
+        Message = "message",
+        /// The messages from one host to another: they are sent one after the other, and each starts
+        /// with the rate that the previous one has left.
+        Peer = "peer",
+    }
+}
+
 base::params! {
     /// Options of the RoCE machine.
     pub struct Options {
+        /// Which messages share a queue pair: `message`, none; `peer`, those from one host to another, which are sent
+        /// one after the other and keep the rate.
+        queue_pairs: Pairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer";
         /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
         recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
         /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
@@ -47,9 +61,9 @@ base::params! {
         ack_every: u32 = "1" in 1..=1_000_000, "HPCC's simulator: `L2_ACK_INTERVAL 1`";
         /// Least time between two NACKs that ask for the same packet, with go-back-N.
         nack_interval: Dur = "500us", "HPCC's simulator";
-        /// Retransmission timeout, fixed; `auto`: with go-back-N the longer of 4.194 ms and three
+        /// Retransmission timeout, fixed; `auto`: with go-back-N the longer of 67.1 ms and three
         /// unloaded round trips; with IRN the longer of 320 us and three.
-        rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "InfiniBand section 9.9.2.1.1: 4.096 us times 2^10; Mittal et al. section 4.1: RTO_high";
+        rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "InfiniBand section 9.9.2.1.1: 4.096 us times 2^14 as in perftest; Mittal et al. section 4.1: RTO_high";
         /// With IRN, the timeout while fewer than three packets are in flight; `auto`: the longer of 100 us
         /// and three unloaded round trips.
         rto_low: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "Mittal et al. section 4.1: RTO_low, N = 3";
@@ -86,7 +100,7 @@ impl Options {
             Bound::Auto => Bound::None,
             other => other,
         };
-        let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 10) };
+        let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 14) };
         let rto = self.rto.or(env.timeout(usual));
         Config {
             mss: u64::from(env.mss() - int_bytes.min(env.mss() - 1)),
@@ -95,6 +109,7 @@ impl Options {
             min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
             base_rtt: self.base_rtt.or(env.max_rtt),
             irn,
+            shared: self.queue_pairs == Pairs::Peer,
             bound,
             ack_every: self.ack_every,
             nack_interval: self.nack_interval,
@@ -119,6 +134,8 @@ pub struct Config {
     pub base_rtt: Dur,
     /// Whether lost packets are resent selectively.
     pub irn: bool,
+    /// Whether the messages from one host to another share a queue pair.
+    pub shared: bool,
     /// The bound of the bytes in flight; never [`Bound::Auto`].
     pub bound: Bound,
     /// In-order packets per ACK.

@@ -59,7 +59,7 @@ fn segments(packets: &[Packet]) -> Vec<(u64, bool)> {
 fn defaults_follow_the_network() {
     let found = config(|_| {});
     assert_eq!((found.mss, found.base_rtt, found.min_rate), (1460, Dur::from_ns(129_280), Rate(1_000_000)));
-    assert_eq!((found.bound, found.rto, found.rto_low), (Bound::None, Dur::from_ns(4_194_304), Dur::from_ns(4_194_304)));
+    assert_eq!((found.bound, found.rto, found.rto_low), (Bound::None, Dur::from_ns(67_108_864), Dur::from_ns(67_108_864)));
     let irn = config(|o| o.recovery = Recovery::Irn);
     // Three round trips of 129.28 us are more than 100 us and 320 us.
     assert_eq!((irn.bound, irn.rto, irn.rto_low), (Bound::Bdp, Dur::from_ns(387_840), Dur::from_ns(387_840)));
@@ -99,7 +99,7 @@ fn a_nack_sends_everything_again() {
     assert_eq!(segments(&host.advance(at(2))), [(3, true), (4, true), (5, true)]);
     assert_eq!(host.table.get(FlowId(0)).stats.fast_retransmits, 1);
     // The timer counts from the last progress.
-    let resent = host.advance(at(4_500));
+    let resent = host.advance(at(67_200));
     assert_eq!((segments(&resent)[0], host.table.get(FlowId(0)).stats.timeouts), ((2, true), 1));
     host.packet(answer(Kind::ACK, 6, 0));
     assert!(host.table.get(FlowId(0)).closed);
@@ -238,18 +238,53 @@ fn pipe(config: Config, sizes: &[u64]) -> Pipe<Roce<Steady>> {
     Pipe::new(host(), host(), Dur::from_us(50))
 }
 
+#[test]
+fn messages_to_one_peer_share_a_queue_pair() {
+    let config = config(|o| o.queue_pairs = Pairs::Peer);
+    let mut host = host(config, Rate::from_gbps(1000), &[MSS, 2 * MSS, MSS]);
+    host.flows[2].dst = base::HostId(2);
+    let starts = |packets: &[Packet]| packets.iter().map(|p| (p.flow.0, p.offset / MSS)).collect::<Vec<_>>();
+    assert_eq!(starts(&host.open(0)), [(0, 0)]);
+    assert_eq!(starts(&host.open(1)), []);
+    assert_eq!(starts(&host.open(2)), [(2, 0)]);
+    // The second message goes on with the state of the first.
+    let next = host.packet(Packet { flow: FlowId(0), ..answer(NACK, 0, 1) });
+    assert_eq!(starts(&next), []);
+    assert_eq!(starts(&host.packet(answer(Kind::ACK, 1, 0))), [(1, 0)]);
+    assert_eq!(host.machine.senders.get(FlowId(1)).unwrap().control.len(), 1);
+    // A message that is given up hands the queue pair on too, and a waiting one is forgotten.
+    host.give_up(1);
+    assert!(host.machine.pairs.values().all(|pair| pair.waiting.is_empty()));
+    assert_eq!(host.machine.pairs[&base::HostId(1)].idle.as_ref().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_waiting_message_may_be_given_up() {
+    let config = config(|o| o.queue_pairs = Pairs::Peer);
+    let mut host = host(config, Rate::from_gbps(1), &[9 * MSS, MSS, MSS]);
+    (0..3).for_each(|flow| drop(host.open(flow)));
+    host.give_up(1);
+    assert!(host.table.get(FlowId(1)).terminated);
+    host.give_up(0);
+    assert_eq!(host.sent().iter().map(|p| p.flow.0).collect::<Vec<_>>(), []);
+    assert!(host.machine.senders.get(FlowId(2)).is_some());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(patterns(60)))]
 
     /// Every byte arrives, whatever is lost, late or duplicated.
     #[test]
-    fn every_byte_arrives(fates in fates(150, &[(1, Fate::Mark)]), irn: bool, ack_every in 1u32..4) {
+    fn every_byte_arrives(fates in fates(150, &[(1, Fate::Mark)]), irn: bool, peer: bool, ack_every in 1u32..4) {
         let config = config(|o| {
             o.ack_every = ack_every;
+            if peer {
+                o.queue_pairs = Pairs::Peer;
+            }
             if irn {
                 o.recovery = Recovery::Irn;
             }
         });
-        pipe(config, &[1, 60 * MSS + 1, 30 * MSS]).run_fates(fates);
+        pipe(config, &[1, 60 * MSS + 1, 30 * MSS, 10 * MSS]).run_fates(fates);
     }
 }
