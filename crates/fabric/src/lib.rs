@@ -7,6 +7,7 @@ pub mod agent;
 pub mod bucket;
 pub mod buffer;
 pub mod controller;
+pub mod flowlets;
 pub mod fluid;
 pub mod hosts;
 pub mod ideal;

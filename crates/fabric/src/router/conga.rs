@@ -38,12 +38,13 @@
 //! taken. With two tiers both modes equal the paper's algorithm.
 
 use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
+use crate::flowlets::FlowletTable;
 use crate::net::Net;
 use crate::paths::{Counts, FiveTuple};
 use crate::routes::Routes;
 use base::params::{Auto, Params as _};
 use base::registry::Meta;
-use base::{Dur, FlowId, FlowMap, Fraction, HostId, LinkId, NodeId, Rng, Time};
+use base::{Dur, Fraction, HostId, LinkId, NodeId, Rng, Time};
 use dre::Dre;
 use proto::Packet;
 use proto::packet::ASK;
@@ -116,17 +117,11 @@ pub struct Conga {
 
 /// A leaf.
 struct Leaf {
-    flowlets: FlowMap<Flowlet>,
+    /// The tag of each flowlet's path.
+    flowlets: FlowletTable<u8>,
     /// The other leaves, by node.
     peers: BTreeMap<NodeId, Peer>,
     rng: Rng,
-}
-
-/// The path of a flow's current burst.
-#[derive(Clone, Copy, Debug)]
-struct Flowlet {
-    tag: u8,
-    last: Time,
 }
 
 impl Conga {
@@ -136,7 +131,7 @@ impl Conga {
         let mut leaves: Vec<Option<Leaf>> = env.net.nodes().iter().map(|_| None).collect();
         for node in &home {
             leaves[node.index()].get_or_insert_with(|| Leaf {
-                flowlets: FlowMap::default(),
+                flowlets: FlowletTable::new(params.flowlet_gap, params.flowlets),
                 peers: BTreeMap::new(),
                 rng: Rng::stream(env.seed, "router/pick", &[u64::from(node.0)]),
             });
@@ -162,21 +157,21 @@ impl Conga {
     /// Sends a packet from a host of this leaf to another leaf (section 3.5). Returns its uplink,
     /// or `None` if no path with a tag is alive.
     fn send(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>, to: NodeId) -> Option<LinkId> {
-        let (key, (_, dst)) = (self.flowlet_key(packet, cx), cx.ends(packet));
-        let Conga { params, leaves, estimators, routes, counts, .. } = self;
+        let (_, dst) = cx.ends(packet);
+        let Conga { params, rest, leaves, estimators, routes, counts, .. } = self;
         let Leaf { flowlets, peers, rng } = leaves[cx.at.index()].as_mut().expect("hosts hang on leaves");
         let peer = peers.entry(to).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, dst)));
-        let old = flowlets.get(key).copied();
-        let goes_on = |old: &Flowlet| cx.now.since(old.last) <= params.flowlet_gap && peer.is_live(old.tag, cx, dst);
-        let tag = match old.filter(goes_on) {
-            Some(flowlet) => flowlet.tag,
-            None => {
+        let entry = flowlets.entry(packet, || rest.hash(&cx.tuple(packet)));
+        let old = flowlets.find(entry, cx.now);
+        let tag = match old {
+            Some((tag, true)) if peer.is_live(tag, cx, dst) => tag,
+            _ => {
                 let local = |uplink: LinkId| estimators[uplink.index()].metric(cx.now);
                 let best = peer.least_congested(cx, dst, params.age, local);
-                pick(best, old.map(|flowlet| flowlet.tag), rng)?
+                pick(best, old.map(|(tag, _)| tag), rng)?
             }
         };
-        flowlets.insert(key, Flowlet { tag, last: cx.now });
+        flowlets.put(entry, tag, cx.now);
         Overlay { tag, ce: 0, feedback: peer.feedback(cx.now, params.age) }.write(packet);
         let way = &peer.ways[usize::from(tag)];
         // The rest of the path is a source route; the last leaf decides by itself.
@@ -193,13 +188,6 @@ impl Conga {
         let peers = &mut leaves[cx.at.index()].as_mut().expect("hosts hang on leaves").peers;
         let peer = peers.entry(from).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, src)));
         peer.learn(overlay, cx.now);
-    }
-
-    fn flowlet_key(&self, packet: &Packet, cx: &SwitchCx<'_>) -> FlowId {
-        match self.params.flowlets {
-            Auto::Auto => packet.flow,
-            Auto::Set(size) => FlowId(self.rest.hash(&cx.tuple(packet)) % size),
-        }
     }
 }
 

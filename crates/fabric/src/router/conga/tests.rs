@@ -2,7 +2,7 @@ use super::*;
 use crate::net::NetBuilder;
 use crate::router::Ports;
 use crate::testing::leaf_spine;
-use base::{Rate, Slab};
+use base::{FlowId, Rate, Slab};
 use proto::kit::script;
 use proto::packet::{Ext, ROUTE_HOPS};
 use proto::{Flow, Kind};
@@ -112,7 +112,7 @@ impl Bench {
 
 /// Two leaves, four spines; toleaf and local metrics are set by hand.
 fn decisions(toleaf: [u8; 4], flow: u32, cached: Option<u8>) -> u8 {
-    let mut b = Bench::new(leaf_spine(2, 4, 1), &[(0, 1); 64], |_| ());
+    let mut b = Bench::new(leaf_spine(2, 4, 1), &[(0, 1); 64], |p| p.flowlet_gap = Dur(0));
     b.lead(0, b.packet(63, false));
     for (tag, metric) in toleaf.into_iter().enumerate() {
         let entry = (tag as u8, metric);
@@ -122,12 +122,11 @@ fn decisions(toleaf: [u8; 4], flow: u32, cached: Option<u8>) -> u8 {
         b.load(0, &format!("leaf0->spine{spine}"), metric);
     }
     let leaf = b.node("leaf0");
-    if let Some(tag) = cached {
-        let last = Time(0);
-        b.conga.leaves[leaf.index()].as_mut().unwrap().flowlets.insert(FlowId(flow), Flowlet { tag, last });
-        b.conga.params.flowlet_gap = Dur(0);
-    }
     let mut packet = b.packet(flow, false);
+    if let Some(tag) = cached {
+        let flowlets = &mut b.conga.leaves[leaf.index()].as_mut().unwrap().flowlets;
+        flowlets.put(flowlets.entry(&packet, || 0), tag, Time(0));
+    }
     b.decide(u64::from(cached.is_some()), leaf, &mut packet);
     Overlay::read(&packet).unwrap().tag
 }
