@@ -80,7 +80,13 @@ pub fn chain(switches: u32) -> Net {
 pub fn ecmp() -> Ecmp {
     Ecmp::new(
         &Params::defaults(),
-        &Env { net: &Net::default(), routes: &Routes::new(&Net::default(), &[]), seed: 0, given: base::Given::none() },
+        &Env {
+            net: &Net::default(),
+            routes: &Routes::new(&Net::default(), &[]),
+            seed: 0,
+            max_rtt: base::Dur::ZERO,
+            given: base::Given::none(),
+        },
     )
 }
 

@@ -170,7 +170,7 @@ mod tests {
             change(&mut params);
             let net = fat_tree(4);
             let routes = Routes::new(&net, &[]);
-            let env = Env { net: &net, routes: &routes, seed: 1, given: Given::none() };
+            let env = Env { net: &net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: Given::none() };
             assert_eq!(check(&params, &env), []);
             let rebalance = Rebalance::new(&params, &env);
             let links = vec![LinkState::default(); net.links().len()];
@@ -276,7 +276,7 @@ mod tests {
         let problems = |kind, values: &[(&'static str, &str)]| {
             let values = values.iter().map(|&(key, value)| (key, value.to_owned())).collect();
             let given = Given::new(vec![base::given::GivenPart { slot: "router", kind, values }]);
-            check(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 1, given: &given }).len()
+            check(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: &given }).len()
         };
         assert_eq!(
             [problems("ecmp", &[("mode", "hrw")]), problems("spray", &[("mode", "round_robin")]), problems("conga", &[])],

@@ -144,7 +144,7 @@ mod tests {
     fn params_and_env<R>(act: impl FnOnce(&Params, &Env<'_>) -> R) -> R {
         let net = leaf_spine(2, 60, 2);
         let routes = Routes::new(&net, &[]);
-        act(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 1, given: Given::none() })
+        act(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: Given::none() })
     }
 
     /// Two leaves with two hosts each, 60 spines, and a flow from the first host to the third.
@@ -277,7 +277,7 @@ mod tests {
     fn paths_are_those_of_ecmp() {
         let net = fat_tree(4);
         let routes = Routes::new(&net, &[]);
-        let env = Env { net: &net, routes: &routes, seed: 1, given: Given::none() };
+        let env = Env { net: &net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: Given::none() };
         let links = [LinkId(1), LinkId(2), LinkId(3)];
         for seed in [ecmp::Seed::Mix, ecmp::Seed::Same] {
             let mut params = Params::defaults();

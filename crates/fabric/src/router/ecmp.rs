@@ -178,7 +178,10 @@ mod tests {
 
     fn ecmp(params: Params) -> Ecmp {
         let net = Net::default();
-        Ecmp::new(&params, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, given: base::Given::none() })
+        Ecmp::new(
+            &params,
+            &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, max_rtt: base::Dur::ZERO, given: base::Given::none() },
+        )
     }
 
     fn router(hash: Hash, mode: Mode, seed: Seed) -> Ecmp {

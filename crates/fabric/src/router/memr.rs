@@ -284,7 +284,10 @@ mod tests {
     }
     fn memr(gmer_cmp: GmerCmp) -> Memr {
         let net = Net::default();
-        Memr::new(&Params { gmer_cmp }, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, given: base::Given::none() })
+        Memr::new(
+            &Params { gmer_cmp },
+            &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, max_rtt: base::Dur::ZERO, given: base::Given::none() },
+        )
     }
     /// GPE at the port's own rate: (ps until done, ps that the flow takes on an empty port).
     fn gpe(flow: &Flow, now: u64, rate: Rate, table: &FlowMap<Row>) -> (u64, u64) {
@@ -454,7 +457,10 @@ mod tests {
             let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
             let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);
             let routes = Routes::new(&net, &[]);
-            let memr = Memr::new(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 0, given: base::Given::none() });
+            let memr = Memr::new(
+                &Params::defaults(),
+                &Env { net: &net, routes: &routes, seed: 0, max_rtt: base::Dur::ZERO, given: base::Given::none() },
+            );
             Bench { flows: flows.iter().enumerate().map(flow).collect(), net, routes, ports, ext: Slab::default(), memr }
         }
         fn links(&self) -> Vec<LinkId> {

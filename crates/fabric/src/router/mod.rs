@@ -17,7 +17,7 @@ use crate::paths::{ASK_ALWAYS, FiveTuple, five_tuple};
 use crate::port::Port;
 use crate::routes::Routes;
 use base::params::Problem;
-use base::{FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
+use base::{Dur, FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::{Flow, Packet};
 
@@ -131,6 +131,8 @@ pub struct Env<'a> {
     pub routes: &'a Routes,
     /// The seed of the run.
     pub seed: u64,
+    /// The longest unloaded round trip between two hosts.
+    pub max_rtt: Dur,
     /// The parameters of the other parts of the system.
     pub given: &'a Given,
 }

@@ -112,7 +112,10 @@ mod tests {
         b.build()
     }
     fn spray(net: &Net, mode: Mode, seed: u64) -> Spray {
-        Spray::new(&Params { mode }, &Env { net, routes: &Routes::new(net, &[]), seed, given: base::Given::none() })
+        Spray::new(
+            &Params { mode },
+            &Env { net, routes: &Routes::new(net, &[]), seed, max_rtt: base::Dur::ZERO, given: base::Given::none() },
+        )
     }
     fn picks(router: &mut Spray, at: u32, candidates: &[LinkId], n: usize) -> Vec<u32> {
         (0..n).map(|_| router.choose(NodeId(at), &TUPLE, candidates)).collect()

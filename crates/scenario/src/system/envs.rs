@@ -116,7 +116,8 @@ impl<'a> Envs<'a> {
     }
     /// Returns the environment of the router and of the controller.
     pub fn router(&self) -> router::Env<'_> {
-        router::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
+        let Site { net, routes, max_rtt, seed, .. } = self.site;
+        router::Env { net, routes, seed, max_rtt, given: &self.given }
     }
     /// Returns the environment of the receiver of a host.
     pub fn receiver(&self, host: HostId) -> receiver::Env<'_> {

@@ -95,7 +95,7 @@ fn ecmp_chooses_the_nic_by_the_hash() {
         let (net, routes) = (&*point.run.net, Routes::new(&point.run.net, &[]));
         let mut ecmp = Ecmp::new(
             &<EcmpParams as base::params::Params>::defaults(),
-            &Env { net, routes: &routes, seed: 1, given: base::Given::none() },
+            &Env { net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: base::Given::none() },
         );
         let mut expected = vec![0; net.links().len()];
         for flow in point.run.flows().unwrap() {

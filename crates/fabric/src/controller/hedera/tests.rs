@@ -94,7 +94,7 @@ impl Bench {
     fn hedera(&self, change: impl FnOnce(&mut Params)) -> Hedera {
         let mut params = Params::defaults();
         change(&mut params);
-        let env = Env { net: &self.net, routes: &self.routes, seed: 1, given: Given::none() };
+        let env = Env { net: &self.net, routes: &self.routes, seed: 1, max_rtt: base::Dur::ZERO, given: Given::none() };
         assert_eq!(check(&params, &env), []);
         Hedera::new(&params, &env)
     }
@@ -351,7 +351,7 @@ fn annealing_needs_cores_and_planned_paths() {
         change(&mut params);
         let (kind, values) = (router.first().map_or("ecmp", |kind| kind.0), Vec::new());
         let given = Given::new(vec![base::given::GivenPart { slot: "router", kind, values }]);
-        let problems = check(&params, &Env { net, routes: &routes, seed: 1, given: &given });
+        let problems = check(&params, &Env { net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: &given });
         problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
     };
     for net in [fat_tree(4), fat_tree(6), leaf_spine(3, 2, 4), single_tree(2, 3)] {

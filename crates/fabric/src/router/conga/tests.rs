@@ -37,7 +37,7 @@ impl Bench {
         let mut params = Params::defaults();
         change(&mut params);
         let routes = Routes::new(&net, &[]);
-        let env = Env { net: &net, routes: &routes, seed: 1, given: base::Given::none() };
+        let env = Env { net: &net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: base::Given::none() };
         assert_eq!(check(&params, &env), []);
         let conga = Conga::new(&params, &env);
         let flow =
@@ -284,7 +284,7 @@ fn hosts_of_one_leaf_are_no_business_of_conga() {
 #[test]
 fn networks_without_leaves_are_refused() {
     let found = |net: &Net, mode| {
-        let env = Env { net, routes: &Routes::new(net, &[]), seed: 0, given: base::Given::none() };
+        let env = Env { net, routes: &Routes::new(net, &[]), seed: 0, max_rtt: base::Dur::ZERO, given: base::Given::none() };
         check(&Params { mode, ..Params::defaults() }, &env)
             .into_iter()
             .map(|p| format!("{}: {}", p.key, p.message))

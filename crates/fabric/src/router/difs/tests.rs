@@ -32,7 +32,7 @@ impl Bench {
         let healthy = Routes::new(&net, &[]);
         let mut params = Params { elephant_bytes: Bytes(0), ..Params::defaults() };
         change(&mut params);
-        let env = Env { net: &net, routes: &healthy, seed: 1, given: base::Given::none() };
+        let env = Env { net: &net, routes: &healthy, seed: 1, max_rtt: base::Dur::ZERO, given: base::Given::none() };
         assert_eq!(check(&params, &env), []);
         let difs = Difs::new(&params, &env);
         let flows =
@@ -237,8 +237,10 @@ fn a_switch_is_driven_by_packets() {
 #[test]
 fn a_flow_is_marked_when_it_exceeds_the_threshold_and_mice_are_hashed() {
     let mut b = Bench::on(fat_tree(4), &[(0, 4), (0, 1)], |params| params.elephant_bytes = Bytes(3 * 1460));
-    let mut mice =
-        ecmp::Ecmp::new(&ecmp::Params::defaults(), &Env { net: &b.net, routes: &b.healthy, seed: 1, given: base::Given::none() });
+    let mut mice = ecmp::Ecmp::new(
+        &ecmp::Params::defaults(),
+        &Env { net: &b.net, routes: &b.healthy, seed: 1, max_rtt: base::Dur::ZERO, given: base::Given::none() },
+    );
     let (edge, nic) = (b.node("edge0_0"), b.net.first_nic(HostId(0)));
     let tags: Vec<u16> = (0..5)
         .map(|_| {
@@ -661,7 +663,7 @@ fn rates_are_balanced_instead_of_counts() {
 fn unknown_networks_are_refused() {
     let problem = |net: &Net| {
         let routes = Routes::new(net, &[]);
-        check(&Params::defaults(), &Env { net, routes: &routes, seed: 1, given: base::Given::none() })
+        check(&Params::defaults(), &Env { net, routes: &routes, seed: 1, max_rtt: base::Dur::ZERO, given: base::Given::none() })
             .first()
             .map(|found| found.message.clone())
     };

@@ -25,7 +25,7 @@ impl Bench {
         let net = leaf_spine(2, 3, 8);
         let healthy = Routes::new(&net, &[]);
         let (router, duties) = {
-            let env = Env { net: &net, routes: &healthy, seed: 1, given: &base::Given::default() };
+            let env = Env { net: &net, routes: &healthy, seed: 1, max_rtt: base::Dur::ZERO, given: &base::Given::default() };
             (AnyRouter::FastestPath(FastestPath::new(&params, &env)), FastestPath::duties(&params, &env))
         };
         let flows: Vec<Flow> = (0..8).map(|i| Flow { id: FlowId(i), ..flow(i, 8 + i, 1024 + 97 * i as u16) }).collect();
