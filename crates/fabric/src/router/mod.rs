@@ -259,13 +259,14 @@ pub mod dard;
 pub mod difs;
 pub mod ecmp;
 pub mod fastest_path;
+pub mod letflow;
 pub mod memr;
 pub mod spray;
 
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
     named "router", "routers", "router": "which of several paths a flow takes";
-    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath }
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;

@@ -37,6 +37,19 @@ fn conga_finds_the_better_path_and_ecmp_does_not() {
     assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
 }
 
+/// LetFlow (NSDI 2017): flowlets of a slower path end sooner, so that random choices alone move traffic to the faster path.
+#[test]
+fn flowlets_at_random_find_the_better_path() {
+    let share = |router| {
+        let outcome = lopsided(router);
+        sent(&outcome, "leaf0->spine0") / sent(&outcome, "leaf0->spine1")
+    };
+    let (auto, never) = (share("'letflow'"), share("{ kind = 'letflow', flowlet_timeout = '60s' }"));
+    assert!(auto > 1.2, "{auto}");
+    // Without flowlets every flow has a random path, as under ECMP.
+    assert!((0.7..1.15).contains(&never), "{never}");
+}
+
 /// A flowlet gap longer than any difference between two paths keeps packets in order; a much shorter gap does not.
 #[test]
 fn flowlets_with_long_gaps_do_not_reorder() {
