@@ -67,6 +67,8 @@ pub struct Routing {
     pub fixed: bool,
     /// Whether the router reads the ports of switches.
     pub reads: bool,
+    /// Whether the router reads the loads of candidates.
+    pub measures: bool,
     /// Whether packets from the destination take the cables of packets from the source.
     reversed: bool,
     seed: u64,
@@ -140,6 +142,7 @@ impl Routing {
             spreads_evenly: duties.decides == Decides::Evenly,
             fixed: false,
             reads: duties.ports >= PortAccess::Reads,
+            measures: duties.ports == PortAccess::Measures,
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),

@@ -160,6 +160,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         refused: Refused::new(),
         takes: [Kind::TRIMMED, Kind::RETURNED].map(|kind| kind.word().is_some_and(|word| takes.contains(&word))),
         path_changes: Vec::new(),
+        loads: Vec::new(),
         waiting,
         started: Vec::new(),
         last_finish: window.as_ref().is_some_and(WindowActor::ends_with_last_flow),

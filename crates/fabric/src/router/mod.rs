@@ -113,6 +113,8 @@ pub enum PortAccess {
     /// It reads them. When the router is called, all packets that were due to leave the switch have
     /// left.
     Reads,
+    /// It reads ports, and the load of each candidate.
+    Measures,
     /// It reads ports, and sees every packet that leaves a port between switches.
     Watches,
 }
@@ -191,18 +193,40 @@ pub struct Made {
     pub via: Option<LinkId>,
 }
 
+/// What a port has to send. Loads are compared by the bytes that wait; at equal numbers, a busy port
+/// has the higher load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortLoad {
+    /// Bytes of the packets that wait, without the packet in transmission.
+    pub waiting_bytes: u64,
+    /// Whether a packet is in transmission.
+    pub busy: bool,
+}
+
 /// The view of ports that a router has.
 #[derive(Clone, Copy)]
-pub struct Ports<'a>(&'a [Option<Box<Port>>]);
+pub struct Ports<'a> {
+    ports: &'a [Option<Box<Port>>],
+    loads: &'a [PortLoad],
+}
 
 impl<'a> Ports<'a> {
     /// Returns a view of these ports, which are indexed by link.
     pub fn new(ports: &'a [Option<Box<Port>>]) -> Self {
-        Ports(ports)
+        Ports { ports, loads: &[] }
+    }
+    /// Returns the view with the loads of the current packet's candidates.
+    pub fn with_loads(self, loads: &'a [PortLoad]) -> Self {
+        Ports { loads, ..self }
+    }
+    /// Returns the load of the port of a candidate of the current packet, by the candidate's index.
+    /// Only for a router that [measures](PortAccess::Measures) loads.
+    pub fn load(self, candidate: usize) -> PortLoad {
+        self.loads[candidate]
     }
     /// Returns the agent of a port, if the port has an agent.
     pub fn agent(self, link: LinkId) -> Option<&'a AnyAgent> {
-        self.0.get(link.index())?.as_ref()?.agent.as_ref()
+        self.ports.get(link.index())?.as_ref()?.agent.as_ref()
     }
 }
 

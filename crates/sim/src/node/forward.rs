@@ -5,7 +5,7 @@ use crate::probe::Probe;
 use base::{LinkId, NodeId, Time};
 use engine::{Links, Sent};
 use fabric::refused::Refusal;
-use fabric::router::{Made, Ports};
+use fabric::router::{Made, PortLoad, Ports};
 use fabric::routing::{self, switch::Site};
 use proto::{Kind, Packet};
 
@@ -178,13 +178,18 @@ impl<P: Probe> World<P> {
         if self.routing.reads {
             let (_, dst) = self.flows[packet.flow.index()].ends(packet.has(Packet::BACK));
             let count = self.routing.routes.candidates(at, dst).len();
+            self.loads.clear();
             // Packets whose service was due leave their ports before the router reads the ports.
             for i in 0..count {
-                links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
+                let port = self.routing.routes.candidates(at, dst)[i];
+                links.catch_up(self, port, now);
+                if self.routing.measures {
+                    self.loads.push(self.load(links, port));
+                }
             }
         }
         let wake = self.routing.next_wake(at);
-        let (flows, ext, ports) = (&self.flows, &mut self.ext, Ports::new(&self.ports));
+        let (flows, ext, ports) = (&self.flows, &mut self.ext, Ports::new(&self.ports).with_loads(&self.loads));
         let site = Site { now, flows, ext, ports, payload_bytes: packet.payload.into(), moved: None };
         let next = self.routing.next(packet, at, from, site);
         if self.routing.has_made() {
@@ -194,6 +199,15 @@ impl<P: Probe> World<P> {
             self.set_switch_wake(links, at);
         }
         next
+    }
+
+    /// Returns the load of a port that has caught up.
+    fn load(&self, links: &mut impl Links<Carried>, port: LinkId) -> PortLoad {
+        let waiting_bytes = match &self.ports[port.index()] {
+            Some(port) => port.backlog().bytes,
+            None => links.fifo_backlog(port).1,
+        };
+        PortLoad { waiting_bytes, busy: links.free_at(port) > links.now() }
     }
 
     /// Serves the ports of a switch up to now if the router reads them, so that packets whose service was due

@@ -13,6 +13,7 @@ use fabric::agent::{Agent, PortCx};
 use fabric::buffer::AnyBuffer;
 use fabric::port::Port;
 use fabric::refused::Refused;
+use fabric::router::PortLoad;
 use fabric::routes::Routes;
 use fabric::routing::{PathChange, Routing};
 use proto::host::FlowTable;
@@ -143,6 +144,8 @@ pub struct World<P> {
     pub takes: [bool; 2],
     /// Paths set by hosts or the controller that died or came back, for the controller.
     pub path_changes: Vec<PathChange>,
+    /// The loads of the ports among which the router decides: a buffer.
+    pub loads: Vec<PortLoad>,
     /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
     /// The flows that waited for other flows and have started, in the order of their starts.
