@@ -281,6 +281,7 @@ fn timer(key: u32) -> TimerKey {
 pub mod conga;
 pub mod dard;
 pub mod difs;
+pub mod drill;
 pub mod ecmp;
 pub mod fastest_path;
 pub mod letflow;
@@ -290,7 +291,7 @@ pub mod spray;
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
     named "router", "routers", "router": "which of several paths a flow takes";
-    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow }
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow, drill: Drill }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;

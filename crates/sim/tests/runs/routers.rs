@@ -96,6 +96,56 @@ fn sprayed_flows_use_all_paths() {
     }
 }
 
+/// A leaf of six hosts, three spines and a leaf of six hosts, under load.
+fn six_by_three(router: &str, limit: &str, qdisc: &str) -> Outcome {
+    let net = "kind = 'leaf_spine'\nleaves = 2\nspines = 3\nhosts_per_leaf = 6\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
+    let rows: Vec<_> = (0..600u64).map(|i| ((i % 6) as u32, (6 + i * 5 / 6 % 6) as u32, 100_000, i * 300_000_000)).collect();
+    let flows = table(&format!("six-by-three-{qdisc}"), &rows);
+    let system = system_of("transport", "newreno", limit).set("qdisc.kind", qdisc).set("qdisc.limit", limit).toml();
+    run(&format!("[topology]\n{net}\n{flows}{system}router = {router}\n"))
+}
+
+/// DRILL (SIGCOMM 2017): two choices and one place of memory nearly balance the queues of a switch; random choices do not.
+#[test]
+fn drill_balances_queues_better_than_spraying() {
+    let longest = |router: &str| {
+        let outcome = six_by_three(router, "unlimited", "droptail");
+        outcome
+            .ports
+            .iter()
+            .filter(|port| port.name.starts_with("leaf0->spine"))
+            .map(|port| port.max_queue_bytes)
+            .collect::<Vec<_>>()
+    };
+    let (two, all, random) = (longest("'drill'"), longest("{ kind = 'drill', samples = 3 }"), longest("'spray'"));
+    // Packets have at most 1500 bytes, and the next one goes to the shortest queue.
+    assert!(all.iter().max().unwrap() - all.iter().min().unwrap() <= 1500, "{all:?}");
+    let worst = |queues: &[u64]| queues.iter().copied().max().unwrap();
+    assert!(worst(&two) <= 6000 && worst(&random) > 60_000, "{two:?}, {random:?}");
+}
+
+/// DRILL prefers an idle port to a busy one although no packet waits at either: a host of twice the rate fills two uplinks, without queues.
+#[test]
+fn drill_alternates_between_ports_without_queues() {
+    let net = "kind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 1\nhost_rate = '2Gbps'\nspine_rate = '1Gbps'";
+    let flows = table("alternating", &[(0, 1, 1000 * 1460, 0)]);
+    let outcome = run(&format!("[topology]\n{net}\n{flows}{}router = 'drill'\n", system("newreno", "unlimited")));
+    let ports: Vec<_> = outcome.ports.iter().filter(|port| port.name.starts_with("leaf0->spine")).collect();
+    assert_eq!(ports.iter().map(|port| port.max_queue_bytes).collect::<Vec<_>>(), [0, 0]);
+    assert!(ports.iter().all(|port| port.tx_packets > 480), "{ports:?}");
+}
+
+/// DRILL reads the queues of ports that the engine serves by itself as it reads those of a discipline that orders packets alike.
+#[test]
+fn drill_reads_the_same_queues_in_the_engine_and_in_disciplines() {
+    let fcts = |qdisc: &str| {
+        let outcome = six_by_three("'drill'", "30pkt", qdisc);
+        assert!(outcome.counters.dropped_packets > 0);
+        outcome.flows.iter().map(|flow| flow.fct_ps()).collect::<Vec<_>>()
+    };
+    assert_eq!(fcts("droptail"), fcts("strict"));
+}
+
 /// MERP section 4.4: flow tables of 4 entries and 50 flows in a fat tree, with every router that MERP supports.
 #[test]
 fn flows_that_overflow_tables_finish() {
