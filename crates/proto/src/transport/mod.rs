@@ -28,6 +28,7 @@ pub mod pdq;
 pub mod pfabric;
 pub mod phost;
 pub mod powertcp;
+pub mod sird;
 pub mod ssp;
 pub mod tcp_ecn;
 pub mod theta_powertcp;
@@ -44,6 +45,7 @@ base::registry! {
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,
         powertcp: PowerTcp on roce::TEXT, theta_powertcp: ThetaPowerTcp on roce::TEXT,
+        sird: Sird,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

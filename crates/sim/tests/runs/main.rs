@@ -31,6 +31,7 @@ mod replay;
 mod routers;
 mod sample;
 mod sawtooth;
+mod sird;
 mod starvation;
 mod theory;
 mod waiting;
