@@ -18,4 +18,5 @@ pub mod scoreboard;
 pub mod script;
 pub mod tcp;
 pub mod telemetry;
+pub mod tokens;
 pub mod traffic;

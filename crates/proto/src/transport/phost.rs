@@ -41,6 +41,7 @@ use crate::flow::Sample;
 use crate::kit::demotion::too_few_classes;
 use crate::kit::order::ByKey;
 use crate::kit::pull_pacer::PullPacer;
+use crate::kit::tokens::{HeldTokens, PacketToken};
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Problem};
 use base::registry::{Counter, Meta, Needs};
@@ -48,13 +49,11 @@ use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 use config::Config;
 use header::{Answer, RTS, STATUS, Status, TOKEN, Terms};
 use receiver::{Phase, Receiver};
-use sender::{Sender, Token};
 use std::collections::BTreeSet;
 
 mod config;
 mod header;
 mod receiver;
-mod sender;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -156,7 +155,7 @@ const REPORT: u8 = 3;
 /// The machine of one host.
 pub struct Phost {
     config: Config,
-    senders: FlowMap<Sender>,
+    senders: FlowMap<HeldTokens>,
     /// Flows with tokens, some of which may have expired, by the number of packets left.
     sending: ByKey,
     /// Long flows that the host sends, if it reports them.
@@ -205,7 +204,7 @@ impl Phost {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let Terms { number, missing, lifetime } = packet.get();
         sender.remaining = missing.into();
-        sender.add(Token { expires: cx.now.after(lifetime), number: number.into(), packet: packet.offset / self.config.mss });
+        sender.add(PacketToken { expires: cx.now.after(lifetime), number: number.into(), packet: packet.offset / self.config.mss });
         sender.wait = self.config.idle;
         self.sending.set(flow, sender.remaining);
         cx.arm(flow, AGAIN, cx.now.after(self.config.idle));
@@ -251,14 +250,14 @@ impl Phost {
             receiver.last_arrival = now;
             if receiver.phase == Phase::Parked {
                 // Its tokens have expired long ago.
-                receiver.forgive(0);
-                receiver.ask_again();
+                receiver.tokens.forgive(0);
+                receiver.tokens.ask_again();
                 self.settle(flow, cx);
             }
             return;
         }
         let receiver = Receiver::new(config.packets(cx.flow(flow).size_bytes), free.into(), now);
-        let complete = receiver.issued == receiver.goal;
+        let complete = receiver.tokens.all_issued();
         self.receivers.insert(flow, receiver);
         if config.hold {
             self.pacer.hold(free.into(), now);
@@ -282,16 +281,16 @@ impl Phost {
     /// Makes a flow eligible for tokens, unless too many of its tokens are unanswered.
     fn settle(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
-        if receiver.gap() > self.config.window {
-            let until = receiver.issued_at.after(self.config.downgrade);
+        if receiver.tokens.gap() > self.config.window {
+            let until = receiver.tokens.issued_at.after(self.config.downgrade);
             if cx.now < until {
                 return self.hold(flow, Phase::Downgraded, until, cx);
             }
-            receiver.forgive(self.config.window);
+            receiver.tokens.forgive(self.config.window);
             cx.count(flow, DOWNGRADES, 1);
         }
         receiver.phase = Phase::Ready;
-        self.asking.set(flow, u64::from(receiver.blocked) << 63 | receiver.missing);
+        self.asking.set(flow, u64::from(receiver.blocked) << 63 | receiver.tokens.missing);
         cx.disarm(flow, WAIT);
     }
 
@@ -309,8 +308,8 @@ impl Phost {
             return self.confirm(flow, cx);
         }
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
-        receiver.on_data(packet.offset / self.config.mss, answer.number.into());
-        let answered = receiver.gap() <= self.config.window;
+        receiver.tokens.on_data(packet.offset / self.config.mss, answer.number.into());
+        let answered = receiver.tokens.gap() <= self.config.window;
         if receiver.phase == Phase::Ready || receiver.phase == Phase::Downgraded && answered {
             self.settle(flow, cx);
         }
@@ -339,7 +338,7 @@ impl Phost {
             return;
         }
         if receiver.phase == Phase::Resend {
-            receiver.ask_again();
+            receiver.tokens.ask_again();
         }
         self.settle(flow, cx);
     }
@@ -358,8 +357,8 @@ impl Phost {
 
     fn send_token(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let receiver = self.receivers.get_mut(flow).expect("a flow that is complete does not ask");
-        let (number, packet) = receiver.issue(cx.now);
-        let (missing, complete) = (receiver.missing as u32, receiver.issued == receiver.goal);
+        let (number, packet) = receiver.tokens.issue(cx.now);
+        let (missing, complete) = (receiver.tokens.missing as u32, receiver.tokens.all_issued());
         let mut token = Packet { offset: packet * self.config.mss, ..self.control(flow, TOKEN) };
         token.set(Terms { number: number as u32, missing, lifetime: self.config.lifetime });
         cx.control(token);
@@ -378,7 +377,7 @@ impl Transport for Phost {
         let packets = config.packets(cx.flow(flow).size_bytes);
         let free = config.free_tokens(packets);
         let expires = cx.now.after(config.packet * free + config.lifetime);
-        self.senders.insert(flow, Sender::new(cx.flow(flow).size_bytes, (packets, free), expires, config.rts));
+        self.senders.insert(flow, HeldTokens::new(cx.flow(flow).size_bytes, (packets, free), expires, config.rts));
         if free > 0 {
             self.sending.set(flow, packets);
         }
