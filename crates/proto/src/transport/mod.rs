@@ -13,6 +13,7 @@ pub mod aemon;
 pub mod aeolus;
 pub mod botcp;
 pub mod d2tcp;
+pub mod dcpim;
 pub mod dcqcn;
 pub mod dctcp;
 pub mod expresspass;
@@ -45,7 +46,7 @@ base::registry! {
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,
         powertcp: PowerTcp on roce::TEXT, theta_powertcp: ThetaPowerTcp on roce::TEXT,
-        sird: Sird,
+        sird: Sird, dcpim: Dcpim,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Parameters that replace an entry's defaults in every test. With them short queues mark, and flows of few
 /// packets reach every phase.
-const TUNED: [(&str, &str); 15] = [
+const TUNED: [(&str, &str); 16] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("buffer", "pfc total=1GB xoff=3KB lossless=8"),
@@ -24,6 +24,7 @@ const TUNED: [(&str, &str); 15] = [
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
     ("transport", "homa rtt_bytes=3KB"),
     ("transport", "sird unsched_threshold=3KB sender_threshold=1460B"),
+    ("transport", "dcpim short=2"),
     ("policy", "dard interval=200us jitter=300us poll=150us elephant=3KB delta=0"),
     ("router", "dard expiry=200us"),
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),

@@ -11,6 +11,7 @@ mod reference;
 mod conformance;
 mod controllers;
 mod credits;
+mod dcpim;
 mod difs;
 mod failures;
 mod flow_engine;
