@@ -334,7 +334,7 @@ impl<C: RateControl> Transport for Roce<C> {
                 continue;
             }
             let mut packet = Packet::data(flow, piece.offset, piece.len, config.header);
-            packet.flags = u16::from(C::NOTIFIES) * Packet::ECT | u16::from(piece.resent) * Packet::RETX;
+            packet.flags = (u16::from(C::NOTIFIES) * Packet::ECT) | (u16::from(piece.resent) * Packet::RETX);
             if C::TELEMETRY {
                 packet.set_ext(Stack::default(), cx.ext);
             }
