@@ -37,7 +37,7 @@ pub fn text(kind: &str) -> Result<String, Failure> {
 /// Protocols that flowloom does not have: their names, the nearest transport, and what both have in
 /// common.
 const ABSENT: &[(&[&str], &str, &str)] = &[
-    (&["cubic", "bic", "htcp"], "newreno", "it recovers from losses in the same way, but its window grows differently"),
+    (&["bic", "htcp"], "cubic", "its window also grows with the time since the last loss, but by another function"),
     (&["quic"], "newreno", "RFC 9002 takes its congestion control from NewReno"),
     (&["bbr", "vegas", "ledbat"], "newreno", "it is TCP without a model of the rate and delay of the path"),
     (

@@ -5,6 +5,7 @@ pub mod burst;
 pub mod credits;
 pub mod demotion;
 pub mod gaps;
+pub mod hystart;
 pub mod late;
 pub mod order;
 pub mod pace;

@@ -7,7 +7,7 @@ use crate::flow::FlowStats;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, aemon, botcp, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, tcp_ecn};
+use crate::transport::{AnyParams, AnyTransport, aemon, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, tcp_ecn};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, Rng, Time};
 use proptest::prelude::*;
@@ -58,6 +58,8 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Aemon(aemon::Params::defaults()),
         AnyParams::Botcp(botcp::Params { tcp: quick.clone(), ..botcp::Params::defaults() }),
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
+        AnyParams::Cubic(cubic::Params { tcp: plain, ..cubic::Params::defaults() }),
+        AnyParams::Cubic(cubic::Params { tcp: sack(&quick), hystart: false, ..cubic::Params::defaults() }),
         AnyParams::Mptcp(mptcp::Params::defaults()),
         AnyParams::Mptcp(mptcp::Params { tcp: sack(&quick), subflows: 3, ..mptcp::Params::defaults() }),
     ]
