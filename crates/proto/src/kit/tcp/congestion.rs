@@ -26,6 +26,9 @@ pub trait Congestion {
     fn on_mark(&self, _state: &mut Self::State, _window: &Window, _ack: &Ack<'_>) -> Option<u64> {
         None
     }
+    /// Called before [`Congestion::on_loss`], and when the timer expires again for the same segment,
+    /// which changes no threshold (RFC 5681 section 3.1).
+    fn before_loss(&self, _state: &mut Self::State, _cause: Cause, _now: Time) {}
     /// Called when a segment is found lost. Returns the new slow-start threshold in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
     /// Called when a segment is handed to the NIC. `sent` bytes of the flow, the segment included,

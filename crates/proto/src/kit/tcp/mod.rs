@@ -230,7 +230,7 @@ impl<C: Congestion> Transport for Tcp<C> {
         } else if Self::is_late(&self.config, sender, flow, cx) {
             self.give_up(flow, cx);
         } else {
-            sender.on_timeout(&self.config, &self.control);
+            sender.on_timeout(cx.now, &self.config, &self.control);
             Self::wake(&mut self.ready, &self.config, flow, sender);
         }
     }

@@ -284,7 +284,8 @@ impl<S> Sender<S> {
     }
 
     /// Handles the expiry of the retransmission timer.
-    pub(crate) fn on_timeout<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
+    pub(crate) fn on_timeout<C: Congestion<State = S>>(&mut self, now: Time, config: &Config, control: &C) {
+        control.before_loss(&mut self.control, Cause::Timeout, now);
         // RFC 5681 section 3.1: unchanged while the timer retransmits one segment again and again.
         if self.timed_out != Some(self.snd_una) {
             self.lose(Cause::Timeout, self.in_flight(config), control);
@@ -331,7 +332,7 @@ impl<S> Sender<S> {
         if let Some(sack) = &mut self.sack {
             duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
         }
-        let fast_retransmit = duplicate && self.on_duplicate(config, control);
+        let fast_retransmit = duplicate && self.on_duplicate(now, config, control);
         Acked { new_data, timer, fast_retransmit }
     }
 
@@ -407,7 +408,7 @@ impl<S> Sender<S> {
 
     /// Handles a duplicate ACK. Returns whether recovery begins.
     #[inline(never)]
-    fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) -> bool {
+    fn on_duplicate<C: Congestion<State = S>>(&mut self, now: Time, config: &Config, control: &C) -> bool {
         if self.is_recovering() {
             // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
             self.window.cwnd += if self.sack.is_some() { 0 } else { config.smss };
@@ -427,6 +428,7 @@ impl<S> Sender<S> {
             }
         };
         if lost {
+            control.before_loss(&mut self.control, Cause::Duplicates, now);
             self.enter_recovery(config, control);
         }
         lost

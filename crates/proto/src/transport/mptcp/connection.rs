@@ -174,7 +174,7 @@ impl Connection {
             subflow.sender.on_syn_timeout(&rules.config);
             return Some(self.open(number, true, rules, cx));
         }
-        subflow.sender.on_timeout(&rules.config, &rules.lia);
+        subflow.sender.on_timeout(cx.now, &rules.config, &rules.lia);
         self.until_alpha = 0;
         if rules.reinject && several {
             for mapping in &subflow.mapped {
