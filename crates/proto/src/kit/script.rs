@@ -73,6 +73,7 @@ pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
         slow_start: acked.min(1460),
         ece: false,
         feedback: 0,
+        waited: Dur::ZERO,
         snd_una: 0,
         snd_nxt: 0,
         window_limited: true,
@@ -126,8 +127,12 @@ impl<T: Transport> Script<T> {
         self.with(|machine, cx| machine.give_up(FlowId(flow), cx));
         self.sent()
     }
-    /// Delivers `packet` now. Returns the packets that the host sends.
-    pub fn packet(&mut self, packet: Packet) -> Vec<Packet> {
+    /// Delivers `packet` now. It has arrived now, unless its arrival is set. Returns the packets that
+    /// the host sends.
+    pub fn packet(&mut self, mut packet: Packet) -> Vec<Packet> {
+        if packet.arrival == Time::ZERO {
+            packet.arrival = self.now;
+        }
         self.with(|machine, cx| machine.on_packet(&packet, cx));
         self.sent()
     }

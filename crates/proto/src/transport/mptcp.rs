@@ -153,7 +153,7 @@ impl Mptcp {
         let flow = packet.flow;
         // An ACK of a closed connection is a late duplicate.
         let Some(connection) = self.connections.get_mut(flow) else { return };
-        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece: false };
+        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ..Answer::default() };
         let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
         if let Some(blocks) = &blocks {
             answer.echo.feedback = blocks.feedback;

@@ -1,14 +1,14 @@
 //! The contents of an ACK, and their encoding in a packet.
 
 use crate::packet::{Ext, Kind, Packet};
-use base::{FlowId, Slab, Time};
+use base::{Dur, FlowId, Slab, Time};
 use std::ops::Range;
 
 /// The fields of a segment that its ACK echoes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
-    /// Word 0 of the segment's header, as the ports on the path left it. The sender sets it to
-    /// zero, unless it names a subflow.
+    /// By default word 0 of the segment's header, as the ports on the path left it. The sender sets
+    /// it to zero, unless it names a subflow.
     pub feedback: u64,
     /// When the segment was handed to the NIC.
     pub sent_at: Time,
@@ -42,6 +42,8 @@ pub(crate) struct Answer {
     pub next: u64,
     pub echo: Echo,
     pub ece: bool,
+    /// At the sender: time between the arrival of the ACK and its processing.
+    pub waited: Dur,
 }
 
 impl Answer {

@@ -12,6 +12,12 @@ pub trait Congestion {
     type State;
     /// How its connections use ECN.
     const ECN: Ecn = Ecn::Off;
+    /// Returns the word that the ACK of a segment echoes, at the receiver: by default word 0 of the
+    /// segment's header, as the ports on the path left it.
+    #[inline]
+    fn feedback(segment: &Packet, _now: Time) -> u64 {
+        segment.words[0]
+    }
     /// Returns the state of a flow that opens now.
     fn open(&self, flow: &Flow) -> Self::State;
     /// Called for every acknowledgment of new data, in recovery or not, before all other methods:
@@ -95,8 +101,11 @@ pub struct Ack<'a> {
     pub slow_start: u64,
     /// The ACK echoes a mark; never set without ECN.
     pub ece: bool,
-    /// Word 0 of the segment that the ACK answers, as the ports on the path left it.
+    /// The word of [`Congestion::feedback`] for the segment that the ACK answers.
     pub feedback: u64,
+    /// Time between the arrival of the ACK at this host and now: longer than zero if the host has a
+    /// receiver.
+    pub waited: Dur,
     /// The first byte not yet acknowledged.
     pub snd_una: u64,
     /// The next byte to send.

@@ -164,7 +164,8 @@ impl<C: Congestion> Tcp<C> {
         // An ACK of a closed flow is a late duplicate.
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
-        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece };
+        let waited = cx.now.since(packet.arrival);
+        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece, waited };
         let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
         if let Some(blocks) = &blocks {
             answer.echo.feedback = blocks.feedback;
@@ -204,7 +205,10 @@ impl<C: Congestion> Transport for Tcp<C> {
 
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         match packet.kind {
-            Kind::DATA => self.receivers.on_data(packet, C::ECN, &self.config, cx),
+            Kind::DATA => {
+                let echo = Echo { feedback: C::feedback(packet, cx.now), ..Echo::of(packet) };
+                self.receivers.on_data(packet, echo, C::ECN, &self.config, cx);
+            }
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => cx.control(synack(packet, C::ECN, &self.config)),
             Kind::SYNACK => self.on_synack(packet, cx),

@@ -37,6 +37,8 @@ pub(crate) struct Receiver {
 pub(crate) struct Arrival<'a> {
     /// The segment.
     pub packet: &'a Packet,
+    /// The fields that its ACK echoes.
+    pub echo: Echo,
     /// Its first byte within the sequence.
     pub start: u64,
     /// The bytes that it adds to the sequence.
@@ -78,23 +80,23 @@ impl Acks for Own<'_, '_> {
 impl Receivers {
     /// Handles a segment.
     #[inline(always)]
-    pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
+    pub(super) fn on_data(&mut self, packet: &Packet, echo: Echo, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
         if config.ack_every <= 1 && ecn != Ecn::Classic && !config.sack {
             // RFC 8257 section 3.2, with one ACK per segment.
             let ece = ecn == Ecn::Exact && packet.has(Packet::CE);
-            let answer = Answer { next: delivery.next, echo: Echo::of(packet), ece };
+            let answer = Answer { next: delivery.next, echo, ece, ..Answer::default() };
             return Own { flow: packet.flow, config, cx }.send(answer, &[]);
         }
-        self.maybe_delay(packet, &delivery, ecn, config, cx);
+        self.maybe_delay(packet, echo, &delivery, ecn, config, cx);
     }
 
     #[inline(never)]
-    fn maybe_delay(&mut self, packet: &Packet, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
+    fn maybe_delay(&mut self, packet: &Packet, echo: Echo, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let receiver = self.flows.or_insert_with(flow, Receiver::default);
         let done = delivery.next == cx.flow(flow).size_bytes;
-        let arrival = Arrival { packet, start: packet.offset, delivery, done };
+        let arrival = Arrival { packet, echo, start: packet.offset, delivery, done };
         receiver.on_segment(&arrival, ecn, config, &mut Own { flow, config, cx });
         if done {
             self.flows.remove(flow);
@@ -111,13 +113,13 @@ impl Receivers {
 impl Receiver {
     /// Handles a segment.
     pub(crate) fn on_segment(&mut self, arrival: &Arrival<'_>, ecn: Ecn, config: &Config, acks: &mut impl Acks) {
-        let Arrival { packet, start, delivery, done } = *arrival;
+        let Arrival { packet, echo, start, delivery, done } = *arrival;
         self.note_mark(packet, ecn, acks);
         let had_hole = self.answer.next < self.top;
         let end = start + u64::from(packet.payload);
         (self.answer.next, self.top) = (delivery.next, self.top.max(end));
         if self.held == 0 {
-            self.answer.echo = Echo::of(packet);
+            self.answer.echo = echo;
         }
         self.held += 1;
         if config.sack {

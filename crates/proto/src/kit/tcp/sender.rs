@@ -353,11 +353,11 @@ impl<S> Sender<S> {
         }
         let rtt = self.sample(answer.echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
-        let (ece, feedback) = (answer.ece, answer.echo.feedback);
+        let (ece, feedback, waited) = (answer.ece, answer.echo.feedback, answer.waited);
         // RFC 3465 section 2.3: one segment while what was sent before a timeout is acknowledged.
         let limit = if seq(snd_una) <= self.recover { config.smss } else { config.slow_start_limit };
         let slow_start = acked.min(limit);
-        let ack = Ack { now, flow, acked, slow_start, ece, feedback, snd_una, snd_nxt, window_limited, srtt, rtt };
+        let ack = Ack { now, flow, acked, slow_start, ece, feedback, waited, snd_una, snd_nxt, window_limited, srtt, rtt };
         control.on_feedback(&mut self.control, &ack);
         self.most = control.most(&self.control).min(config.max_window);
         let Phase::Recovery { partial } = self.phase else {

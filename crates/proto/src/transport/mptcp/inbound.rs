@@ -79,7 +79,7 @@ impl Inbound {
         }
         let subflow = &mut connection.subflows[usize::from(number)];
         let delivery = subflow.arrived.on_bytes(at, packet.payload.into());
-        let arrival = Arrival { packet, start: at, delivery: &delivery, done };
+        let arrival = Arrival { packet, echo: Echo::of(packet), start: at, delivery: &delivery, done };
         let data_ack = connection.next;
         let mut lane = Lane { flow, subflow: number, data_ack, due: &mut subflow.due, config, paths, cx };
         subflow.receiver.on_segment(&arrival, Ecn::Off, config, &mut lane);
