@@ -104,6 +104,7 @@ pub fn flow(src: u32, dst: u32, src_port: u16) -> Flow {
         src_port,
         rtt: Dur::ZERO,
         bottleneck: GBPS,
+        switches: 1,
         measured: true,
         wait: None,
     }

@@ -31,6 +31,8 @@ pub struct Flow {
     pub rtt: Dur,
     /// Rate of the slowest link on its shortest path.
     pub bottleneck: Rate,
+    /// Number of switches on its shortest path.
+    pub switches: u8,
     /// Whether the flow counts in metrics of flows. It has no effect on the run.
     pub measured: bool,
     /// What the flow waits for, if its start depends on the ends of other flows.

@@ -36,7 +36,7 @@ impl Beginning {
         let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {
-            (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
+            (flow.rtt, flow.bottleneck, flow.switches) = (alone.rtt, alone.bottleneck, alone.hops.saturating_sub(1));
         }
         let header = u64::from(spec.header_bytes);
         let latency =

@@ -43,6 +43,7 @@ pub fn flow(id: u32, size_bytes: u64) -> Flow {
         src_port: 10_000 + id as u16,
         rtt: Dur::from_ns(129_280),
         bottleneck: Rate::from_gbps(1),
+        switches: 5,
         measured: true,
         wait: None,
     }

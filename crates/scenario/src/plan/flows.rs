@@ -152,6 +152,7 @@ impl RunSpec {
             src_port,
             rtt: Dur::ZERO,
             bottleneck: Rate(0),
+            switches: 0,
             measured,
             wait,
         }
