@@ -32,6 +32,7 @@ pub mod phost;
 pub mod powertcp;
 pub mod sird;
 pub mod ssp;
+pub mod swift;
 pub mod tcp_ecn;
 pub mod theta_powertcp;
 pub mod timely;
@@ -42,7 +43,7 @@ base::registry! {
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
-        cubic: Cubic on tcp::TEXT, mptcp: Mptcp on tcp::TEXT,
+        cubic: Cubic on tcp::TEXT, swift: Swift on tcp::TEXT, mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,

@@ -120,3 +120,21 @@ fn threads_give_the_same_bytes() {
         assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{parts} parts on {threads} threads");
     }
 }
+
+/// Swift measures the wait in a receive queue at both ends and keeps it at its target: 50 us at 5 Gb/s are 31 kB. With a
+/// target that is never reached only the window's growth limits the queue.
+#[test]
+fn swift_keeps_the_wait_at_a_slow_receiver_at_its_target() {
+    let most = |name: &str, target: &str| {
+        let transport = format!("transport = {{ kind = 'swift', max_cwnd = 1000, endpoint_target = '{target}' }}");
+        let receiver = "receiver = { kind = 'receive_queue', rate = '5Gbps' }";
+        let head = "end = '1s'\n[topology]\nrate = '10Gbps'\ndelay = '1us'\nkind = 'star'\nhosts = 4\n";
+        let system = format!("[[system]]\nlabel = 'x'\n{transport}\n{receiver}\n");
+        let outcome = both(&format!("{head}{}{system}", table(name, &[(1, 0, 20_000_000, 0)])));
+        assert!(outcome.flows[0].fct_ps().unwrap() < 40_000_000_000, "the receiver is busy");
+        count(&outcome, "h0->s0", "receive_queue.max_bytes")
+    };
+    let (short, long) = (most("receiver-swift", "50us"), most("receiver-swift-long", "1s"));
+    assert!((25_000..60_000).contains(&short), "{short}");
+    assert!(long > 150_000, "{long}");
+}

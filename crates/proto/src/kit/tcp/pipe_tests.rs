@@ -7,7 +7,7 @@ use crate::flow::FlowStats;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, aemon, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, tcp_ecn};
+use crate::transport::{AnyParams, AnyTransport, aemon, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, swift, tcp_ecn};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, Rng, Time};
 use proptest::prelude::*;
@@ -60,16 +60,18 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
         AnyParams::Cubic(cubic::Params { tcp: plain, ..cubic::Params::defaults() }),
         AnyParams::Cubic(cubic::Params { tcp: sack(&quick), hystart: false, ..cubic::Params::defaults() }),
+        AnyParams::Swift(swift::Params::defaults()),
+        AnyParams::Swift(swift::Params { tcp: quick.clone(), ..swift::Params::defaults() }),
         AnyParams::Mptcp(mptcp::Params::defaults()),
         AnyParams::Mptcp(mptcp::Params { tcp: sack(&quick), subflows: 3, ..mptcp::Params::defaults() }),
     ]
 }
 
 /// Asserts that a window is never below one segment and the threshold never below two. Exceptions:
-/// BOTCP's window goes down to 1/64 segment and has no threshold, and the threshold of MPTCP's
+/// BOTCP's and Swift's windows go below one segment and have no threshold, and the threshold of MPTCP's
 /// subflows goes down to one segment.
 fn watch(host: &Script<AnyTransport>) {
-    let paced = matches!(host.machine, AnyTransport::Botcp(_));
+    let paced = matches!(host.machine, AnyTransport::Botcp(_) | AnyTransport::Swift(_));
     for flow in &host.flows {
         if let Some(sample) = host.machine.sample(flow.id) {
             let least = if paced { SMSS / 65 } else { SMSS };
