@@ -10,8 +10,13 @@ use base::{Dur, Time};
 pub trait Congestion {
     /// The controller's state of one flow.
     type State;
-    /// How its connections use ECN.
+    /// How its connections use ECN, unless an option of the controller decides.
     const ECN: Ecn = Ecn::Off;
+    /// Returns how its connections use ECN.
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        Self::ECN
+    }
     /// Returns the word that the ACK of a segment echoes, at the receiver: by default word 0 of the
     /// segment's header, as the ports on the path left it.
     #[inline]

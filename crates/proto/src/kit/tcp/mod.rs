@@ -128,8 +128,8 @@ impl<C: Congestion> Tcp<C> {
         }
     }
 
-    fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
-        cx.control(syn(flow, C::ECN, config, resent));
+    fn send_syn(ecn: Ecn, config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
+        cx.control(syn(flow, ecn, config, resent));
         Self::start_timer(flow, sender, cx);
     }
 
@@ -163,7 +163,7 @@ impl<C: Congestion> Tcp<C> {
         let flow = packet.flow;
         // An ACK of a closed flow is a late duplicate.
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
+        let ece = self.control.ecn() != Ecn::Off && packet.has(Packet::ECE);
         let waited = cx.now.since(packet.arrival);
         let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece, waited };
         let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
@@ -197,7 +197,7 @@ impl<C: Congestion> Transport for Tcp<C> {
         let config = &self.config;
         let mut sender = Sender::new(cx.flow(flow), config, &self.control);
         if config.handshake {
-            Self::send_syn(config, flow, &mut sender, false, cx);
+            Self::send_syn(self.control.ecn(), config, flow, &mut sender, false, cx);
         }
         Self::wake(&mut self.ready, config, flow, &mut sender);
         self.senders.insert(flow, sender);
@@ -207,10 +207,10 @@ impl<C: Congestion> Transport for Tcp<C> {
         match packet.kind {
             Kind::DATA => {
                 let echo = Echo { feedback: C::feedback(packet, cx.now), ..Echo::of(packet) };
-                self.receivers.on_data(packet, echo, C::ECN, &self.config, cx);
+                self.receivers.on_data(packet, echo, self.control.ecn(), &self.config, cx);
             }
             Kind::ACK => self.on_ack(packet, cx),
-            Kind::SYN => cx.control(synack(packet, C::ECN, &self.config)),
+            Kind::SYN => cx.control(synack(packet, self.control.ecn(), &self.config)),
             Kind::SYNACK => self.on_synack(packet, cx),
             // No other kind is sent.
             _ => {}
@@ -230,7 +230,7 @@ impl<C: Congestion> Transport for Tcp<C> {
         cx.note_timeout(flow);
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
-            Self::send_syn(&self.config, flow, sender, true, cx);
+            Self::send_syn(self.control.ecn(), &self.config, flow, sender, true, cx);
         } else if Self::is_late(&self.config, sender, flow, cx) {
             self.give_up(flow, cx);
         } else {
@@ -251,7 +251,7 @@ impl<C: Congestion> Transport for Tcp<C> {
                 continue;
             }
             let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
-            packet.flags = sender.on_sent(&segment, C::ECN);
+            packet.flags = sender.on_sent(&segment, self.control.ecn());
             self.control.on_sent(&mut sender.control, cx.now, sender.snd_max);
             // RFC 6298 (5.1).
             if !sender.timer {
