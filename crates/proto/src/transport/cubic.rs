@@ -5,9 +5,10 @@
 //! which also finds and repairs losses; `kit/hystart` ends the first slow start. This file defines
 //! how the window grows and is cut.
 //!
-//! Model: that of `kit/tcp`. There is no ECN (section 4.6 allows marks as a signal), no undo after a
-//! spurious timeout or retransmission (section 4.9, which is optional), and no Proportional Rate
-//! Reduction (section 4.6, optional): the window is cut at once.
+//! Model: that of `kit/tcp`. There is no undo after a spurious timeout or retransmission (section
+//! 4.9, which is optional), and no Proportional Rate Reduction (section 4.6, optional): the window is
+//! cut at once. Marks count with the option `ecn`; queues must then mark packets (`red_ecn`). ECN is
+//! not negotiated: both ends support it.
 //!
 //! | rule on an ACK in congestion avoidance | from |
 //! |---|---|
@@ -16,14 +17,16 @@
 //! | `W_est` grows by `alpha / cwnd`, `alpha = 3 (1 - beta) / (1 + beta)`, and by `1 / cwnd` above `cwnd_prior` | section 4.3 |
 //! | `cwnd = W_est` while `W_cubic(t) < W_est` | section 4.3 |
 //! | a loss: `ssthresh = beta FlightSize`, at least two segments | section 4.6 |
-//! | a loss below `W_max`: `W_max = cwnd (1 + beta) / 2`, otherwise `cwnd` | section 4.7 |
+//! | with `ecn`, a mark: `cwnd = beta FlightSize`, at least one segment, once per window of data | section 4.6 |
+//! | a loss or a mark below `W_max`: `W_max = cwnd (1 + beta) / 2`, otherwise `cwnd` | section 4.7 |
 //! | after a timeout, and after a slow start that delay has ended: `K = 0`, `W_max = cwnd` | sections 4.8, 4.10 |
 //!
 //! In a data center the cubic function plays no part: with C = 0.4 and W_max = 100 segments, K is
 //! 4.2 s. CUBIC then is AIMD(9/17, 0.7), and grows like Reno above the window of the last loss.
-//! HyStart++'s thresholds of 4 and 16 ms are longer than all queues of a data center, so that slow
-//! start ends with a loss, as without HyStart++. The defaults are those of the RFCs, because
-//! deployed stacks have them; `min_rtt_thresh` and `max_rtt_thresh` change them.
+//! HyStart++'s thresholds of 4 and 16 ms are longer than the queues of most data-center switches, so
+//! that slow start ends with a loss or a mark, as without HyStart++. The defaults are those of the
+//! RFCs, because deployed stacks have them; `min_rtt_thresh` and `max_rtt_thresh` change them. Linux
+//! has HyStart, with the same times; its second test, by the spacing of ACKs, is not modelled.
 //!
 //! Assumed:
 //! - Windows are whole bytes. Times in the cubic function are whole nanoseconds, K and the volume
@@ -35,6 +38,9 @@
 //!   `K = 0` and `W_max = cwnd`, as in Linux.
 //! - Time between two ACKs does not count in `t` if the window was not the limit at the second
 //!   (section 5.8).
+//! - With `ecn`, FlightSize at a mark includes the bytes that the ACK acknowledges. An ACK with an echo
+//!   does not grow the window, and a loss after a mark of the same window starts recovery without
+//!   another cut (RFC 3168 section 6.1.2), as in `tcp_ecn`; a marked window of one segment stays one segment.
 //! - An ACK adds at most `target - cwnd`, however much it acknowledges.
 //! - The limit L of RFC 9406 section 4.3, growth of slow start per ACK in segments, is the option
 //!   `slow_start_limit`.
@@ -44,7 +50,7 @@
 use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::hystart::{DelayThresholds, Hystart};
-use crate::kit::tcp::{Ack, Cause, Congestion, Loss, Options, Tcp, Window};
+use crate::kit::tcp::{Ack, Cause, Congestion, Ecn, Loss, Options, Tcp, Window};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Dur, Fraction, Time};
@@ -68,6 +74,8 @@ base::params! {
         beta: Fraction = "0.7" in Fraction(1)..=Fraction(999_999_999), "RFC 9438 section 4.6";
         /// Whether a flow that loses below the window of its previous loss gives up more of its share.
         fast_convergence: bool = "true", "RFC 9438 section 4.7";
+        /// Whether marks cut the window like losses; queues must mark.
+        ecn: bool = "false", "RFC 9438 section 4.6; Linux: off unless the other end requests it";
         /// Whether a growing round-trip time ends the first slow start (HyStart++).
         hystart: bool = "true", "RFC 9438 section 4.10";
         /// Smallest growth of the round-trip time that ends the first slow start.
@@ -108,6 +116,7 @@ pub struct CubicRules {
     c: Fraction,
     beta: Fraction,
     fast_convergence: bool,
+    ecn: bool,
     /// The thresholds of HyStart++, if it is used.
     delay: Option<DelayThresholds>,
     /// The additive increase of section 4.3, in segments with 32 fractional bits.
@@ -152,6 +161,7 @@ impl CubicRules {
             c: params.c,
             beta: params.beta,
             fast_convergence: params.fast_convergence,
+            ecn: params.ecn,
             delay: params.hystart.then_some(DelayThresholds { least: params.min_rtt_thresh, most: params.max_rtt_thresh }),
             alpha: ((u128::from(3 * (one - beta)) << 32) / u128::from(one + beta)) as u64,
         }
@@ -179,6 +189,16 @@ impl CubicRules {
         // bytes * 10^36 / scale, without overflow.
         let whole = (scaled / scale).saturating_mul(part);
         cube_root(whole.saturating_add((scaled % scale).saturating_mul(part) / scale))
+    }
+
+    /// Reacts to a loss or a mark (sections 4.6 and 4.7). Returns the part of `flight` that is left.
+    fn reduce(&self, state: &mut CubicState, cwnd: u64, flight: u64) -> u64 {
+        let (one, beta) = (u128::from(Fraction::ONE.ppb()), u128::from(self.beta.ppb()));
+        // Section 4.7, before the reduction.
+        let released = (u128::from(cwnd) * (one + beta) / (2 * one)) as u64;
+        state.w_max = if self.fast_convergence && cwnd < state.w_max { released } else { cwnd };
+        (state.prior, state.epoch) = (cwnd, None);
+        (u128::from(flight) * beta / one) as u64
     }
 
     /// Starts congestion avoidance.
@@ -215,12 +235,21 @@ impl CubicRules {
 impl Congestion for CubicRules {
     type State = CubicState;
 
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        if self.ecn { Ecn::Classic } else { Ecn::Off }
+    }
+
     fn open(&self, _flow: &Flow) -> CubicState {
         CubicState::default()
     }
 
     #[inline]
     fn on_ack(&self, state: &mut CubicState, window: &mut Window, ack: &Ack<'_>) {
+        // RFC 3168 section 6.1.2.
+        if ack.ece {
+            return;
+        }
         if window.cwnd < window.ssthresh {
             match self.delay {
                 Some(thresholds) if window.ssthresh == u64::MAX => state.hystart.on_ack(window, ack, thresholds),
@@ -242,16 +271,19 @@ impl Congestion for CubicRules {
         state.epoch = Some(epoch);
     }
 
+    fn on_mark(&self, state: &mut CubicState, window: &Window, ack: &Ack<'_>) -> Option<u64> {
+        let flight = ack.snd_nxt - ack.snd_una + ack.acked;
+        Some(self.reduce(state, window.cwnd, flight).max(self.smss))
+    }
+
     fn on_loss(&self, state: &mut CubicState, window: &Window, loss: Loss) -> u64 {
-        let (one, beta) = (u128::from(Fraction::ONE.ppb()), u128::from(self.beta.ppb()));
-        let cwnd = window.cwnd;
-        // Section 4.7, before the reduction.
-        let released = (u128::from(cwnd) * (one + beta) / (2 * one)) as u64;
-        state.w_max = if self.fast_convergence && cwnd < state.w_max { released } else { cwnd };
-        (state.prior, state.epoch) = (cwnd, None);
         // Section 4.8.
         state.flat = loss.cause == Cause::Timeout;
-        ((u128::from(loss.flight) * beta / one) as u64).max(2 * self.smss)
+        if loss.after_mark {
+            state.epoch = None;
+            return window.ssthresh;
+        }
+        self.reduce(state, window.cwnd, loss.flight).max(2 * self.smss)
     }
 }
 

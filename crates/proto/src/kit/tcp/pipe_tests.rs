@@ -58,7 +58,7 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Aemon(aemon::Params::defaults()),
         AnyParams::Botcp(botcp::Params { tcp: quick.clone(), ..botcp::Params::defaults() }),
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
-        AnyParams::Cubic(cubic::Params { tcp: plain, ..cubic::Params::defaults() }),
+        AnyParams::Cubic(cubic::Params { tcp: plain, ecn: true, ..cubic::Params::defaults() }),
         AnyParams::Cubic(cubic::Params { tcp: sack(&quick), hystart: false, ..cubic::Params::defaults() }),
         AnyParams::Swift(swift::Params::defaults()),
         AnyParams::Swift(swift::Params { tcp: quick.clone(), ..swift::Params::defaults() }),

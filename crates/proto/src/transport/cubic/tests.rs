@@ -313,6 +313,47 @@ fn a_flow_of_packets_continues_with_seven_tenths_of_its_window() {
     assert_eq!(host.packet(ack(10 * SMSS)).len(), 7);
 }
 
+/// Section 4.6: a mark leaves 0.7 of FlightSize, down to one segment; section 4.7 applies too.
+#[test]
+fn a_mark_cuts_the_window_like_a_loss_down_to_one_segment() {
+    let (cubic, flow) = (rules(|params| params.ecn = true), script::flow(0, 1));
+    for (flight, left) in [(100 * SMSS, 70 * SMSS), (50 * SMSS, 35 * SMSS), (SMSS, SMSS)] {
+        let mut state = CubicState { w_max: 200 * SMSS, ..CubicState::default() };
+        let ack = Ack { ece: true, snd_una: SMSS, snd_nxt: flight, ..script::ack(&flow, SMSS) };
+        let window = Window { cwnd: 100 * SMSS, ssthresh: u64::MAX };
+        assert_eq!(cubic.on_mark(&mut state, &window, &ack), Some(left));
+        assert_eq!((state.w_max, state.prior), (85 * SMSS, 100 * SMSS));
+    }
+}
+
+/// RFC 3168 section 6.1.2: an ACK with an echo does not grow the window, and marks and losses of one
+/// window cut it once.
+#[test]
+fn an_echo_does_not_grow_the_window_and_a_loss_after_a_mark_does_not_cut_it() {
+    let (cubic, flow) = (rules(|params| params.ecn = true), script::flow(0, 1));
+    for ssthresh in [2 * SMSS, u64::MAX] {
+        let mut window = Window { cwnd: 10 * SMSS, ssthresh };
+        cubic.on_ack(&mut CubicState::default(), &mut window, &Ack { ece: true, ..script::ack(&flow, SMSS) });
+        assert_eq!(window.cwnd, 10 * SMSS);
+    }
+    let mut state = CubicState { w_max: 100 * SMSS, prior: 100 * SMSS, ..CubicState::default() };
+    let window = Window { cwnd: 70 * SMSS, ssthresh: 70 * SMSS };
+    let after_mark = Loss { after_mark: true, ..loss(Cause::Duplicates, 70 * SMSS) };
+    assert_eq!(cubic.on_loss(&mut state, &window, after_mark), 70 * SMSS);
+    assert_eq!((state.w_max, state.prior), (100 * SMSS, 100 * SMSS));
+}
+
+/// The option decides whether data is ECN-capable.
+#[test]
+fn data_can_be_marked_with_the_option_only() {
+    for ecn in [false, true] {
+        let tcp = Options { handshake: false, ..Options::defaults() };
+        let cubic = Cubic::new(&Params { tcp, ecn, ..Params::defaults() }, &script::env());
+        let sent = Script::new(cubic, vec![script::flow(0, 100 * SMSS)]).open(0);
+        assert!(sent.iter().all(|packet| packet.has(Packet::ECT) == ecn));
+    }
+}
+
 #[test]
 fn thresholds_in_the_wrong_order_are_found() {
     let params = Params { min_rtt_thresh: Dur::from_ms(20), ..Params::defaults() };
