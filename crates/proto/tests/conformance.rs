@@ -341,7 +341,7 @@ fn the_list_of_scripts_is_up_to_date() {
     assert!(written == text, "docs/conformance.md does not match the scripts: run `make docs`");
 }
 
-const TITLES: [(u32, &str); 10] = [
+const TITLES: [(u32, &str); 12] = [
     (2018, "selective acknowledgments"),
     (3042, "limited transmit"),
     (3168, "explicit congestion notification"),
@@ -352,4 +352,6 @@ const TITLES: [(u32, &str); 10] = [
     (6675, "loss recovery with selective acknowledgments"),
     (7323, "time stamps"),
     (8257, "DCTCP"),
+    (9406, "HyStart++"),
+    (9438, "CUBIC"),
 ];
