@@ -27,6 +27,7 @@ BENCH = {
     "dctcp": ["topology.k=4", "end=3ms"],
     "dcqcn": ["topology.k=4", "end=3ms"],
     "hpcc": ["topology.k=4", "end=3ms"],
+    "swift": ["topology.k=4", "end=3ms"],
     "strict": ["topology.k=4"],
     "difs": ["topology.k=4"],
     "pfabric": ["workload.web.flows=400"],

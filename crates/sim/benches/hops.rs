@@ -60,7 +60,7 @@ const PLAIN: Row = Row {
     both_orders: false,
 };
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 21] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -84,6 +84,7 @@ const ROWS: [Row; 20] = [
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row { name: DCTCP, work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
     Row { name: "DCQCN, as DCTCP's", work: Work { file: "dcqcn", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
+    Row { name: "Swift, as DCTCP's", work: Work { file: "swift", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
     Row { name: "HPCC, as DCTCP's", work: Work { file: "hpcc", ..K8 }, share_of: Some((DCTCP, 0.5)), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=16", work: Work { file: "dctcp", ..K16 }, mega_hops_per_s: Some([13.0, 20.0]), ..PLAIN },
     Row {
