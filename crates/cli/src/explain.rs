@@ -286,7 +286,7 @@ mod tests {
         }
         let failure = text("roce").unwrap_err();
         assert_eq!(failure.exit, exit::INPUT);
-        assert!(failure.text.contains("flowloom has no `roce`; the nearest transport is `dctcp`: "), "{}", failure.text);
+        assert!(failure.text.contains("flowloom has no `roce`; the nearest transport is `dcqcn`: "), "{}", failure.text);
         for (names, near, _) in ABSENT {
             assert!(text(near).unwrap().contains(&format!("transport {near}: ")), "{names:?}");
         }
