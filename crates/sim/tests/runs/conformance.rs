@@ -33,7 +33,7 @@ fn every_part_delivers_everything_under_heavy_loss() {
     for slot in SLOTS {
         // Routers that poll take most of the time; `make slow` tries them with every transport.
         let step = if slot.name == "router" { sized(3, 1) } else { 1 };
-        for system in systems_with(slot.name, "6pkt", &rest).into_iter().step_by(step) {
+        for system in systems_with(slot.name, "4pkt", &rest).into_iter().step_by(step) {
             let outcome = run(&format!("{rest}{}", system.toml()));
             assert_eq!(outcome.stop_reason, StopReason::Finished, "{}", label(&system));
             assert!(refused(&outcome) > 0, "{}: nothing was lost", label(&system));
