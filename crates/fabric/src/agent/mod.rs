@@ -77,14 +77,14 @@ pub struct Env<'a> {
 }
 
 pub mod bof;
-pub mod int;
 pub mod merp;
 pub mod pdq;
+pub mod telemetry;
 
 base::registry! {
     room AnyAgent: Agent, env Env<'_>;
     named "agent", "agents", "agent": "logic of ports in addition to the queue";
-    entries { merp: Merp, pdq: Pdq, bof: Bof, int: Int }
+    entries { merp: Merp, pdq: Pdq, bof: Bof, telemetry: Telemetry }
     methods {
         fn on_arrive(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>);
         fn on_enqueue(&mut self, packet: &Packet, cx: &mut PortCx<'_>);

@@ -3,7 +3,7 @@
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, section 3 and Algorithm 1; `rdma-hw.cc` of its simulator
 //! (alibaba-edu/High-Precision-Congestion-Control) where the paper is silent. The machine is `kit/roce`, the telemetry
-//! `kit/telemetry`, written by the agent `int`.
+//! `kit/telemetry`, written by the agent `telemetry`.
 //!
 //! Model: that of `kit/roce`. HPCC-PINT and a rate per hop (the simulator's `MULTI_RATE`) are left
 //! out.
@@ -39,8 +39,8 @@ use base::{Dur, Fraction, Rate, Time};
 pub const META: Meta = Meta {
     summary: "HPCC: RoCE whose rate follows the telemetry of the ports on its path",
     source: "Li et al., SIGCOMM 2019",
-    needs: Needs { agent: &["int"], ..Needs::NONE },
-    implies: &[("nic.low_water", "1B"), ("agent.kind", "int")],
+    needs: Needs { agent: &["telemetry"], ..Needs::NONE },
+    implies: &[("nic.low_water", "1B"), ("agent.kind", "telemetry")],
     kinds: KINDS,
     ..Meta::PLAIN
 };

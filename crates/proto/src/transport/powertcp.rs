@@ -3,7 +3,7 @@
 //!
 //! Source: Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance Limits of Datacenter Networks", NSDI 2022, section 3 and Algorithm 1;
 //! `rdma-hw.cc` of the authors' program (inet-tub/ns3-datacenter) where the paper is silent. The machine is `kit/roce`, the telemetry
-//! `kit/telemetry`, written by the agent `int`.
+//! `kit/telemetry`, written by the agent `telemetry`.
 //!
 //! Model: that of `kit/roce`.
 //!
@@ -36,8 +36,8 @@ use base::{Dur, Fraction, Rate, Time};
 pub const META: Meta = Meta {
     summary: "PowerTCP: RoCE whose window follows queue and arrival rate of the busiest port",
     source: "Addanki et al., NSDI 2022",
-    needs: Needs { agent: &["int"], ..Needs::NONE },
-    implies: &[("nic.low_water", "1B"), ("agent.kind", "int")],
+    needs: Needs { agent: &["telemetry"], ..Needs::NONE },
+    implies: &[("nic.low_water", "1B"), ("agent.kind", "telemetry")],
     kinds: KINDS,
     ..Meta::PLAIN
 };

@@ -36,19 +36,19 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 }
 
 /// The agent of one port.
-pub struct Int {
+pub struct Telemetry {
     rate: Rate,
     silent: bool,
 }
 
-impl Int {
+impl Telemetry {
     /// Returns the agent of a port.
     pub fn new(_params: &Params, env: &Env<'_>) -> Self {
-        Int { rate: env.rate, silent: env.host_port }
+        Telemetry { rate: env.rate, silent: env.host_port }
     }
 }
 
-impl Agent for Int {
+impl Agent for Telemetry {
     fn on_arrive(&mut self, _packet: &mut Packet, _cx: &mut PortCx<'_>) {}
     fn on_enqueue(&mut self, _packet: &Packet, _cx: &mut PortCx<'_>) {}
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>) {
@@ -75,7 +75,7 @@ mod tests {
         let rate = Rate::from_gbps(100);
         let env = Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 48, host_port, given: Given::none() };
         let port = PortState { queue: Backlog { packets: 1, bytes: queue }, sent_bytes };
-        Int::new(&Params::defaults(), &env).on_depart(packet, &mut PortCx { now, flows: &[], ext, port: &port });
+        Telemetry::new(&Params::defaults(), &env).on_depart(packet, &mut PortCx { now, flows: &[], ext, port: &port });
     }
 
     #[test]
