@@ -163,12 +163,17 @@ fn every_example_is_one_file_and_its_lines_in_a_list() {
     for example in &examples {
         assert!(example.code.contains("#[test]"), "{PAGE}: the example {} has no test of its own", example.name);
     }
-    let libs = ["-p", "flowloom-proto", "-p", "flowloom-fabric", "-p", "flowloom-scenario", "--lib"];
+    let rooms = ["-p", "flowloom-proto", "-p", "flowloom-fabric", "-p", "flowloom-scenario"];
     let run = ["-p", "flowloom-sim", "--test", "adding"];
     if std::env::var_os("FLOWLOOM_FUZZ").is_none() {
-        cargo(&copy, target, &["check", "--profile", "test"], &[&libs[..], &run[..]].concat(), &[]);
+        // As `make test` compiles, so that the libraries are checked already.
+        let checked = root().join(".cargo/checked.toml");
+        let check = ["check", "--release", "--config", checked.to_str().expect("a path in UTF-8")];
+        cargo(&copy, target, &check, &[&rooms[..], &["--tests"]].concat(), &[]);
+        cargo(&copy, target, &check, &run, &[]);
         return;
     }
+    let libs = [&rooms[..], &["--lib"]].concat();
     // The tests of the examples, and those of their rooms and of systems, which walk the lists.
     let rooms: BTreeSet<String> = ROOMS.iter().map(|room| room.folder().replace("crates/", "").replace("/src/", " ")).collect();
     let rooms: Vec<&str> = rooms.iter().filter_map(|room| room.split_once(' ')).map(|room| room.1).collect();

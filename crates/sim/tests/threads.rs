@@ -133,6 +133,7 @@ fn the_examples_are_the_same() {
             Some("large") => "topology.k=8 end=50us",
             Some("elephants") => "end=5ms measure.from=1ms measure.until=5ms",
             Some("failures") => "workload.web.flows=40",
+            Some("roce") => "topology.leaves=2 topology.hosts_per_leaf=4 workload.web.flows=20 end=100us",
             Some("background_and_incast") => {
                 "seed=1 topology.leaves=2 topology.hosts_per_leaf=4 workload.background.flows=20 end=100us"
             }
@@ -231,7 +232,7 @@ fn hosts_with_several_nics_are_the_same() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    let flows = sized(20, 60);
+    let flows = sized(10, 60);
     let rest = format!(
         "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = {flows}\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n"
     );

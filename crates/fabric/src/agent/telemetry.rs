@@ -4,7 +4,7 @@
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, section 4.1; P4.org, "In-band Network Telemetry (INT)
 //! Dataplane Specification", version 2.1 (2020).
 //!
-//! Model: a packet asks by carrying an empty stack (`kit/telemetry`). Hosts' NICs write nothing.
+//! Model: a packet asks by carrying an empty stack (`kit/int`). Hosts' NICs write nothing.
 //! The stack has a fixed length on the wire, which the transport counts (`int_bytes`).
 //!
 //! Assumed: values are those at the start of the packet's transmission, without the packet, as in
@@ -14,7 +14,7 @@ use super::{Agent, Env, PortCx};
 use base::Rate;
 use base::params::Problem;
 use base::registry::Meta;
-use proto::kit::telemetry::Stack;
+use proto::kit::int::IntStack;
 use proto::{Kind, Packet};
 
 /// The description of this entry, for `list`, `explain` and `check`.
@@ -53,7 +53,7 @@ impl Agent for Telemetry {
     fn on_enqueue(&mut self, _packet: &Packet, _cx: &mut PortCx<'_>) {}
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>) {
         if !self.silent && packet.kind == Kind::DATA && packet.has(Packet::EXT) {
-            let mut stack: Stack = packet.get_ext(cx.ext);
+            let mut stack: IntStack = packet.get_ext(cx.ext);
             stack.push(cx.now, cx.port.sent_bytes, cx.port.queue.bytes, self.rate);
             packet.put_ext(stack, cx.ext);
         }
@@ -68,7 +68,7 @@ mod tests {
     use crate::queue::Backlog;
     use base::params::Params as _;
     use base::{FlowId, Given, LinkId, NodeId, Slab, Time};
-    use proto::kit::telemetry::Hop;
+    use proto::kit::int::IntHop;
     use proto::packet::Ext;
 
     fn depart(host_port: bool, packet: &mut Packet, ext: &mut Slab<Ext>, now: Time, queue: u64, sent_bytes: u64) {
@@ -82,14 +82,14 @@ mod tests {
     fn every_switch_adds_a_hop_and_hosts_add_none() {
         let mut ext = Slab::default();
         let mut packet = Packet::data(FlowId(0), 0, 1000, 48);
-        packet.set_ext(Stack::default(), &mut ext);
+        packet.set_ext(IntStack::default(), &mut ext);
         depart(true, &mut packet, &mut ext, Time(1_000), 800, 1280);
-        assert!(packet.get_ext::<Stack>(&ext).is_empty());
+        assert!(packet.get_ext::<IntStack>(&ext).is_empty());
         depart(false, &mut packet, &mut ext, Time(2_000), 800, 1280);
         depart(false, &mut packet, &mut ext, Time(9_000), 0, 12_800);
         let rate = Rate::from_gbps(100);
-        let hop = |time_ns, queue_bytes, sent_bytes| Hop { time_ns, queue_bytes, sent_bytes, rate };
-        assert_eq!(packet.get_ext::<Stack>(&ext).hops().collect::<Vec<_>>(), [hop(2, 800, 1280), hop(9, 0, 12_800)]);
+        let hop = |time_ns, queue_bytes, sent_bytes| IntHop { time_ns, queue_bytes, sent_bytes, rate };
+        assert_eq!(packet.get_ext::<IntStack>(&ext).hops().collect::<Vec<_>>(), [hop(2, 800, 1280), hop(9, 0, 12_800)]);
     }
 
     #[test]
@@ -99,8 +99,8 @@ mod tests {
         depart(false, &mut plain, &mut ext, Time(1_000), 800, 1280);
         assert_eq!(plain, Packet::data(FlowId(0), 0, 1000, 48));
         let mut ack = Packet::new(FlowId(0), Kind::ACK, 48);
-        ack.set_ext(Stack::default(), &mut ext);
+        ack.set_ext(IntStack::default(), &mut ext);
         depart(false, &mut ack, &mut ext, Time(1_000), 800, 1280);
-        assert!(ack.get_ext::<Stack>(&ext).is_empty());
+        assert!(ack.get_ext::<IntStack>(&ext).is_empty());
     }
 }

@@ -32,7 +32,7 @@
 //!   The paper has 5 KB, 200 KB and 1 % at 40 Gb/s.
 
 use crate::contract::Env;
-use crate::kit::roce::{Config, KINDS, Options, RateControl, Roce};
+use crate::kit::roce::{KINDS, Options, RateControl, Roce, RoceConfig};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Bytes, Dur, Fraction, Rate, Time};
@@ -116,7 +116,7 @@ impl Dcqcn {
 /// The rules of DCQCN.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantized {
-    config: Config,
+    config: RoceConfig,
     g: f64,
     alpha: f64,
     alpha_interval: Dur,
@@ -155,7 +155,7 @@ struct Active {
 }
 
 impl Quantized {
-    fn new(params: &Params, config: Config) -> Self {
+    fn new(params: &Params, config: RoceConfig) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
         let share = |of: u64| Rate((config.line.bps() / of).max(1));
         let periodic = params.reaction == Reaction::Periodic;

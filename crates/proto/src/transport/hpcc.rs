@@ -3,7 +3,7 @@
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, section 3 and Algorithm 1; `rdma-hw.cc` of its simulator
 //! (alibaba-edu/High-Precision-Congestion-Control) where the paper is silent. The machine is `kit/roce`, the telemetry
-//! `kit/telemetry`, written by the agent `telemetry`.
+//! `kit/int`, written by the agent `telemetry`.
 //!
 //! Model: that of `kit/roce`. HPCC-PINT and a rate per hop (the simulator's `MULTI_RATE`) are left
 //! out.
@@ -29,8 +29,8 @@
 //!   replaces what is recorded. The paper compares path identifiers.
 
 use crate::contract::Env;
-use crate::kit::roce::{Acked, Config, KINDS, Options, RateControl, Roce};
-use crate::kit::telemetry::{HOPS, Hop};
+use crate::kit::int::{HOPS, IntHop};
+use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, Fraction, Rate, Time};
@@ -85,7 +85,7 @@ impl Hpcc {
 /// The rules of HPCC.
 #[derive(Clone, Copy, Debug)]
 pub struct Utilization {
-    config: Config,
+    config: RoceConfig,
     eta: f64,
     max_stage: u32,
     rate_ai: f64,
@@ -110,17 +110,17 @@ pub struct State {
 /// The telemetry of the previous ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    hops: [Hop; HOPS],
+    hops: [IntHop; HOPS],
     len: usize,
 }
 
 impl Path {
     /// A path that is not known.
-    pub const UNKNOWN: Path = Path { hops: [Hop { time_ns: 0, sent_bytes: 0, queue_bytes: 0, rate: Rate(1) }; HOPS], len: 0 };
+    pub const UNKNOWN: Path = Path { hops: [IntHop { time_ns: 0, sent_bytes: 0, queue_bytes: 0, rate: Rate(1) }; HOPS], len: 0 };
 
     /// Records the telemetry of an ACK. Returns each hop with the previous one of the same port;
     /// nothing if the path is another one.
-    pub fn record(&mut self, ack: &Acked) -> impl Iterator<Item = (Hop, Hop)> + use<> {
+    pub fn record(&mut self, ack: &Acked) -> impl Iterator<Item = (IntHop, IntHop)> + use<> {
         let before = *self;
         self.len = 0;
         for hop in ack.stack.hops() {
@@ -134,7 +134,7 @@ impl Path {
 }
 
 impl Utilization {
-    fn new(params: &Params, config: Config) -> Self {
+    fn new(params: &Params, config: RoceConfig) -> Self {
         let eta = params.eta.ppb() as f64 / 1e9;
         let auto = Rate(((1.0 - eta) * config.line.bps() as f64 / f64::from(params.flows)) as u64);
         Utilization {
@@ -171,7 +171,7 @@ impl Utilization {
 
 impl RateControl for Utilization {
     type State = State;
-    const TELEMETRY: bool = true;
+    const INT: bool = true;
 
     fn open(&self, _now: Time) -> State {
         let line = self.config.line;
@@ -213,9 +213,9 @@ impl RateControl for Utilization {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::int::IntStack;
     use crate::kit::roce::Bound;
     use crate::kit::script;
-    use crate::kit::telemetry::Stack;
     use base::params::Params as _;
 
     const LINE: Rate = Rate::from_gbps(100);
@@ -231,7 +231,7 @@ mod tests {
     /// An ACK of all bytes below `next`; each hop has sent and holds these bytes at this time.
     fn ack(us: f64, next: u64, snd_nxt: u64, hops: &[(u64, u64)]) -> Acked {
         let now = Time((us * 1e6) as u64);
-        let mut stack = Stack::default();
+        let mut stack = IntStack::default();
         hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LINE));
         Acked { now, next, snd_nxt, rtt: Dur::from_us(13), stack }
     }

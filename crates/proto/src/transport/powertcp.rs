@@ -3,7 +3,7 @@
 //!
 //! Source: Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance Limits of Datacenter Networks", NSDI 2022, section 3 and Algorithm 1;
 //! `rdma-hw.cc` of the authors' program (inet-tub/ns3-datacenter) where the paper is silent. The machine is `kit/roce`, the telemetry
-//! `kit/telemetry`, written by the agent `telemetry`.
+//! `kit/int`, written by the agent `telemetry`.
 //!
 //! Model: that of `kit/roce`.
 //!
@@ -26,7 +26,7 @@
 //! - Telemetry of another path only replaces what is recorded.
 
 use crate::contract::Env;
-use crate::kit::roce::{Acked, Config, KINDS, Options, RateControl, Roce};
+use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
 use crate::transport::hpcc::Path;
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
@@ -82,7 +82,7 @@ impl PowerTcp {
 /// The law of control: what a measured power does to the rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
-    pub(super) config: Config,
+    pub(super) config: RoceConfig,
     gamma: f64,
     rate_ai: f64,
     fast_react: bool,
@@ -108,7 +108,7 @@ impl Follower {
 }
 
 impl Law {
-    pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: Config) -> Law {
+    pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: RoceConfig) -> Law {
         let auto = Rate(config.line.bps() / 1000 * 6);
         Law { config, gamma: gamma.ppb() as f64 / 1e9, rate_ai: rate_ai.or(auto).bps() as f64, fast_react }
     }
@@ -154,7 +154,7 @@ pub struct State {
 }
 
 impl Power {
-    fn new(params: &Params, config: Config) -> Self {
+    fn new(params: &Params, config: RoceConfig) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
         let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config);
         Power { law, eta: part(params.eta), min_current: part(params.min_current) }
@@ -185,7 +185,7 @@ impl Power {
 
 impl RateControl for Power {
     type State = State;
-    const TELEMETRY: bool = true;
+    const INT: bool = true;
 
     fn open(&self, _now: Time) -> State {
         State { follower: self.law.open(), path: Path::UNKNOWN }
@@ -209,8 +209,8 @@ impl RateControl for Power {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::int::IntStack;
     use crate::kit::script;
-    use crate::kit::telemetry::Stack;
     use base::params::Params as _;
 
     const LINE: Rate = Rate::from_gbps(100);
@@ -224,7 +224,7 @@ mod tests {
 
     fn ack(ns: u64, next: u64, hops: &[(u64, u64)]) -> Acked {
         let now = Time::ZERO + Dur::from_ns(ns);
-        let mut stack = Stack::default();
+        let mut stack = IntStack::default();
         hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LINE));
         Acked { now, next, snd_nxt: next, rtt: Dur::from_ns(12_800), stack }
     }

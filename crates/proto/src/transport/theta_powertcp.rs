@@ -20,7 +20,7 @@
 //! - Otherwise as in `powertcp`.
 
 use crate::contract::Env;
-use crate::kit::roce::{Acked, Config, KINDS, Options, RateControl, Roce};
+use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
 use crate::transport::powertcp::{Follower, Law};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
@@ -89,7 +89,7 @@ pub struct State {
 }
 
 impl Theta {
-    fn new(params: &Params, config: Config) -> Self {
+    fn new(params: &Params, config: RoceConfig) -> Self {
         let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config);
         Theta { law, target: params.target, min_current: params.min_current.ppb() as f64 / 1e9 }
     }
@@ -130,8 +130,8 @@ impl RateControl for Theta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::int::IntStack;
     use crate::kit::script;
-    use crate::kit::telemetry::Stack;
     use base::params::Params as _;
 
     fn rules(change: impl FnOnce(&mut Params)) -> Theta {
@@ -143,7 +143,7 @@ mod tests {
 
     fn ack(us: u64, next: u64, snd_nxt: u64, rtt: u64) -> Acked {
         let now = Time::ZERO + Dur::from_us(us);
-        Acked { now, next, snd_nxt, rtt: Dur::from_us(rtt), stack: Stack::default() }
+        Acked { now, next, snd_nxt, rtt: Dur::from_us(rtt), stack: IntStack::default() }
     }
 
     #[test]

@@ -25,7 +25,7 @@
 //! - The round trip that the patched variant compares with is `t_low`.
 
 use crate::contract::Env;
-use crate::kit::roce::{Acked, Config, KINDS, Options, RateControl, Roce};
+use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, Fraction, Rate, Time};
@@ -101,7 +101,7 @@ impl Timely {
 /// The rules of TIMELY.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradient {
-    config: Config,
+    config: RoceConfig,
     alpha: f64,
     beta: f64,
     t_low: Dur,
@@ -126,7 +126,7 @@ pub struct State {
 }
 
 impl Gradient {
-    fn new(params: &Params, config: Config) -> Self {
+    fn new(params: &Params, config: RoceConfig) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
         Gradient {
             config,
@@ -192,8 +192,8 @@ impl RateControl for Gradient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::int::IntStack;
     use crate::kit::script;
-    use crate::kit::telemetry::Stack;
     use base::params::Params as _;
 
     fn rules(change: impl FnOnce(&mut Params)) -> Gradient {
@@ -212,7 +212,7 @@ mod tests {
 
     fn step(rules: &Gradient, state: &mut State, rtt: u64) -> f64 {
         let next = state.previous.unwrap().1 + 1;
-        let ack = Acked { now: Time::ZERO, next, snd_nxt: next + 9, rtt: Dur::from_us(rtt), stack: Stack::default() };
+        let ack = Acked { now: Time::ZERO, next, snd_nxt: next + 9, rtt: Dur::from_us(rtt), stack: IntStack::default() };
         rules.on_ack(state, &ack);
         state.rate.bps() as f64 / 1e6
     }
@@ -269,7 +269,7 @@ mod tests {
         let mut state = queue_pair(&rules, 50);
         state.rate = Rate(500_000_000);
         let rtt = 50.0 * (1.0 + 10.0 / (0.8 * 500.0));
-        let ack = |next| Acked { now: Time::ZERO, next, snd_nxt: next, rtt: Dur((rtt * 1e6) as u64), stack: Stack::default() };
+        let ack = |next| Acked { now: Time::ZERO, next, snd_nxt: next, rtt: Dur((rtt * 1e6) as u64), stack: IntStack::default() };
         state.previous = Some((ack(0).rtt, 0));
         rules.on_ack(&mut state, &ack(1));
         // Round trips are whole picoseconds.
@@ -282,7 +282,7 @@ mod tests {
         let mut state = queue_pair(&rules, 20);
         step(&rules, &mut state, 30);
         let rate = state.rate;
-        let inside = Acked { now: Time::ZERO, next: 5, snd_nxt: 50, rtt: Dur::from_us(30), stack: Stack::default() };
+        let inside = Acked { now: Time::ZERO, next: 5, snd_nxt: 50, rtt: Dur::from_us(30), stack: IntStack::default() };
         rules.on_ack(&mut state, &inside);
         assert_eq!(state.rate, rate);
         rules.on_ack(&mut state, &Acked { next: 11, ..inside });

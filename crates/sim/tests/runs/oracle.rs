@@ -132,7 +132,7 @@ fn hosts_with_several_nics_are_the_same() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    let flows = sized(20, 60);
+    let flows = sized(10, 60);
     let rest = format!(
         "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = {flows}\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n"
     );

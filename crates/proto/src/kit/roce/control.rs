@@ -1,6 +1,6 @@
 //! The contract between the RoCE machine and a rate controller.
 
-use crate::kit::telemetry::Stack;
+use crate::kit::int::IntStack;
 use base::{Dur, Rate, Time};
 
 /// A rate controller of queue pairs. One controller serves all queue pairs of a host and keeps a
@@ -11,7 +11,7 @@ pub trait RateControl {
     /// Whether data may be marked, and receivers answer marks with congestion notification packets.
     const NOTIFIES: bool = false;
     /// Whether data carries a stack of telemetry, and ACKs return it.
-    const TELEMETRY: bool = false;
+    const INT: bool = false;
     /// Returns the state of a queue pair that starts now.
     fn open(&self, now: Time) -> Self::State;
     /// Called when the next message of a queue pair starts, whose bytes are counted from 0 again.
@@ -45,5 +45,5 @@ pub struct Acked {
     /// The time since the answered packet was handed to the NIC.
     pub rtt: Dur,
     /// What the ports on the path of that packet wrote.
-    pub stack: Stack,
+    pub stack: IntStack,
 }

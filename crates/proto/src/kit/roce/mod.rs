@@ -33,15 +33,15 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
+use super::int::IntStack;
 use super::order::RoundRobin;
-use super::telemetry::Stack;
 use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
 pub use control::{Acked, RateControl};
-pub use options::{Bound, Config, Options, Pairs, Recovery};
-use sender::Sender;
+pub use options::{Bound, Options, QueuePairs, Recovery, RoceConfig};
+use sender::MessageSender;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The text of this file, whose header holds for every transport on this machine.
@@ -86,11 +86,11 @@ struct Receiver {
 
 /// The RoCE machine of one host.
 pub struct Roce<C: RateControl> {
-    config: Config,
+    config: RoceConfig,
     control: C,
     /// Least time between two congestion notifications of a queue pair.
     cnp_interval: Dur,
-    senders: FlowMap<Sender<C::State>>,
+    senders: FlowMap<MessageSender<C::State>>,
     receivers: FlowMap<Receiver>,
     ready: RoundRobin,
     /// The shared queue pairs by peer.
@@ -107,7 +107,7 @@ struct Pair<S> {
 
 impl<C: RateControl> Roce<C> {
     /// Creates a host without messages.
-    pub fn with(config: Config, control: C) -> Self {
+    pub fn with(config: RoceConfig, control: C) -> Self {
         Roce {
             config,
             control,
@@ -137,7 +137,7 @@ impl<C: RateControl> Roce<C> {
 
     /// Starts a message with the state of its queue pair.
     fn start(&mut self, flow: FlowId, state: C::State, cx: &mut Cx<'_>) {
-        let sender = Sender::new(cx.flow(flow).size_bytes, state);
+        let sender = MessageSender::new(cx.flow(flow).size_bytes, state);
         Self::set_deadline(&self.control, flow, &sender, cx);
         self.senders.insert(flow, sender);
         self.wake(flow);
@@ -157,14 +157,14 @@ impl<C: RateControl> Roce<C> {
 
     /// Arms the controller's timer.
     #[inline]
-    fn set_deadline(control: &C, flow: FlowId, sender: &Sender<C::State>, cx: &mut Cx<'_>) {
+    fn set_deadline(control: &C, flow: FlowId, sender: &MessageSender<C::State>, cx: &mut Cx<'_>) {
         let at = control.deadline(&sender.control);
         if at < Time::MAX {
             cx.arm(flow, CONTROL, at);
         }
     }
 
-    fn start_timer(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, cx: &mut Cx<'_>) {
+    fn start_timer(config: &RoceConfig, flow: FlowId, sender: &mut MessageSender<C::State>, cx: &mut Cx<'_>) {
         let few = sender.flight() < FEW * config.mss;
         cx.arm(flow, RTO, cx.now.after(if few { config.rto_low } else { config.rto }));
         sender.timer = true;
@@ -223,7 +223,7 @@ impl<C: RateControl> Roce<C> {
         let mut answer = Packet::new(packet.flow, kind, self.config.header);
         answer.offset = next;
         if packet.has(Packet::EXT) {
-            answer.set_ext(packet.get_ext::<Stack>(cx.ext), cx.ext);
+            answer.set_ext(packet.get_ext::<IntStack>(cx.ext), cx.ext);
         }
         let beyond = packet.offset.saturating_sub(next) / self.config.mss;
         answer.words[ECHO] = packet.sent_at.0 & ECHO_TIME | beyond << ECHO_BITS;
@@ -254,7 +254,7 @@ impl<C: RateControl> Roce<C> {
             cx.close(flow);
             return self.release(cx.flow(flow).dst, sender.control, cx);
         }
-        let stack = if packet.has(Packet::EXT) { packet.get_ext(cx.ext) } else { Stack::default() };
+        let stack = if packet.has(Packet::EXT) { packet.get_ext(cx.ext) } else { IntStack::default() };
         let acked = Acked { now: cx.now, next: packet.offset, snd_nxt: sender.nxt(), rtt, stack };
         self.control.on_ack(&mut sender.control, &acked);
         Self::set_deadline(&self.control, flow, sender, cx);
@@ -335,8 +335,8 @@ impl<C: RateControl> Transport for Roce<C> {
             }
             let mut packet = Packet::data(flow, piece.offset, piece.len, config.header);
             packet.flags = (u16::from(C::NOTIFIES) * Packet::ECT) | (u16::from(piece.resent) * Packet::RETX);
-            if C::TELEMETRY {
-                packet.set_ext(Stack::default(), cx.ext);
+            if C::INT {
+                packet.set_ext(IntStack::default(), cx.ext);
             }
             sender.on_sent(piece, packet.wire_len.into(), cx.now);
             self.control.on_sent(&mut sender.control, packet.wire_len.into(), cx.now);
@@ -383,7 +383,7 @@ impl<C: RateControl> Transport for Roce<C> {
     }
 
     fn timers(&self) -> Timers {
-        let Config { rto, rto_low, irn, .. } = self.config;
+        let RoceConfig { rto, rto_low, irn, .. } = self.config;
         let (first, low) = (Timeout::new("rto", rto), Timeout::new("rto_low", rto_low));
         Timers { handshake: false, first, least: if irn { low } else { first }, fixed: true }
     }

@@ -32,7 +32,7 @@ base::choice! {
 
 base::choice! {
     /// Which messages share a queue pair.
-    pub enum Pairs {
+    pub enum QueuePairs {
         /// None: every message has a queue pair of its own, which starts with the first rate.
         Message = "message",
         /// The messages from one host to another: they are sent one after the other, and each starts
@@ -46,7 +46,7 @@ base::params! {
     pub struct Options {
         /// Which messages share a queue pair: `message`, none; `peer`, those from one host to another, which are sent
         /// one after the other and keep the rate.
-        queue_pairs: Pairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer";
+        queue_pairs: QueuePairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer";
         /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
         recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
         /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
@@ -93,7 +93,7 @@ impl Options {
 
     /// Returns the configuration of hosts that leave room for `int_bytes` bytes of telemetry in
     /// every packet.
-    pub fn config(&self, env: &Env<'_>, int_bytes: u16) -> Config {
+    pub fn config(&self, env: &Env<'_>, int_bytes: u16) -> RoceConfig {
         let irn = self.recovery == Recovery::Irn;
         let bound = match self.window {
             Bound::Auto if irn => Bound::Bdp,
@@ -102,14 +102,14 @@ impl Options {
         };
         let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 14) };
         let rto = self.rto.or(env.timeout(usual));
-        Config {
+        RoceConfig {
             mss: u64::from(env.mss() - int_bytes.min(env.mss() - 1)),
             header: env.header_bytes + int_bytes,
             line: env.nic_rate,
             min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
             base_rtt: self.base_rtt.or(env.max_rtt),
             irn,
-            shared: self.queue_pairs == Pairs::Peer,
+            shared: self.queue_pairs == QueuePairs::Peer,
             bound,
             ack_every: self.ack_every,
             nack_interval: self.nack_interval,
@@ -121,7 +121,7 @@ impl Options {
 
 /// The configuration of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct RoceConfig {
     /// Payload of a full packet.
     pub mss: u64,
     /// Header of every packet, room for telemetry included.
@@ -148,7 +148,7 @@ pub struct Config {
     pub rto_low: Dur,
 }
 
-impl Config {
+impl RoceConfig {
     /// Returns a rate between the smallest and the largest of a queue pair, from a number that may
     /// have any sign or size.
     pub fn clamp(&self, bps: f64) -> Rate {

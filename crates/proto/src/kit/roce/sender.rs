@@ -1,11 +1,11 @@
 //! The sender's side of a queue pair.
 
-use super::options::Config;
+use super::options::RoceConfig;
 use crate::ranges::Ranges;
 use base::{Dur, Rate, Time};
 
 /// A message at its sender.
-pub struct Sender<S> {
+pub struct MessageSender<S> {
     /// The state of the rate controller.
     pub control: S,
     /// Whether the message is in the queue of those that may send.
@@ -50,10 +50,10 @@ pub struct Piece {
     pub resent: bool,
 }
 
-impl<S> Sender<S> {
+impl<S> MessageSender<S> {
     /// Creates a message of which nothing is sent.
     pub fn new(size: u64, control: S) -> Self {
-        Sender {
+        MessageSender {
             control,
             ready: false,
             timer: false,
@@ -84,7 +84,7 @@ impl<S> Sender<S> {
         self.last.map_or(Time::ZERO, |(at, len)| at.after(rate.gap(len)))
     }
     /// Returns the next packet, if the bound of the bytes in flight allows one.
-    pub fn next_piece(&self, config: &Config, window: u64) -> Option<Piece> {
+    pub fn next_piece(&self, config: &RoceConfig, window: u64) -> Option<Piece> {
         // Mittal et al. section 3.1: in recovery, lost packets go first. A packet is lost if a later
         // one was acknowledged, or if a timeout found it.
         let lost = self.recovery.and_then(|recovery| {

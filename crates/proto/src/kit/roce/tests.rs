@@ -1,4 +1,4 @@
-use super::options::{Bound, Config};
+use super::options::{Bound, RoceConfig};
 use super::*;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
@@ -12,7 +12,7 @@ struct Steady(Rate);
 impl RateControl for Steady {
     type State = Vec<Acked>;
     const NOTIFIES: bool = true;
-    const TELEMETRY: bool = true;
+    const INT: bool = true;
     fn open(&self, _now: Time) -> Vec<Acked> {
         Vec::new()
     }
@@ -23,19 +23,19 @@ impl RateControl for Steady {
         state.push(*ack);
     }
     fn on_notification(&self, state: &mut Vec<Acked>, now: Time) {
-        state.push(Acked { now, next: u64::MAX, snd_nxt: 0, rtt: Dur::ZERO, stack: Stack::default() });
+        state.push(Acked { now, next: u64::MAX, snd_nxt: 0, rtt: Dur::ZERO, stack: IntStack::default() });
     }
 }
 
 const MSS: u64 = 1460;
 
-fn config(change: impl FnOnce(&mut Options)) -> Config {
+fn config(change: impl FnOnce(&mut Options)) -> RoceConfig {
     let mut options = Options::defaults();
     change(&mut options);
     options.config(&script::env(), 0)
 }
 
-fn host(config: Config, rate: Rate, sizes: &[u64]) -> Script<Roce<Steady>> {
+fn host(config: RoceConfig, rate: Rate, sizes: &[u64]) -> Script<Roce<Steady>> {
     let flows = (0..).zip(sizes).map(|(id, size)| script::flow(id, *size)).collect();
     Script::new(Roce::with(config, Steady(rate)).notify_every(Dur::from_us(50)), flows)
 }
@@ -200,12 +200,12 @@ fn answers_return_the_departure_and_the_telemetry() {
     let make = || Script::new(Roce::with(config(|_| {}), Steady(Rate::from_gbps(1))), flow.clone());
     let mut receiver = make().at_host(1);
     let mut packet = Packet { sent_at: at(7), ..Packet::data(FlowId(0), 0, MSS as u16, 40) };
-    let mut stack = Stack::default();
+    let mut stack = IntStack::default();
     stack.push(at(8), 1280, 800, Rate::from_gbps(100));
     packet.set_ext(stack, &mut receiver.ext);
     receiver.now = at(20);
     let acks = receiver.packet(packet);
-    let returned: Stack = acks[0].get_ext(&receiver.ext);
+    let returned: IntStack = acks[0].get_ext(&receiver.ext);
     assert_eq!(returned, stack);
 
     let mut sender = make();
@@ -233,14 +233,14 @@ fn no_packet_is_sent_twice_without_loss() {
     }
 }
 
-fn pipe(config: Config, sizes: &[u64]) -> Pipe<Roce<Steady>> {
+fn pipe(config: RoceConfig, sizes: &[u64]) -> Pipe<Roce<Steady>> {
     let host = || Script::new(Roce::with(config, Steady(Rate::from_gbps(1))), both_ways(sizes));
     Pipe::new(host(), host(), Dur::from_us(50))
 }
 
 #[test]
 fn messages_to_one_peer_share_a_queue_pair() {
-    let config = config(|o| o.queue_pairs = Pairs::Peer);
+    let config = config(|o| o.queue_pairs = QueuePairs::Peer);
     let mut host = host(config, Rate::from_gbps(1000), &[MSS, 2 * MSS, MSS]);
     host.flows[2].dst = base::HostId(2);
     let starts = |packets: &[Packet]| packets.iter().map(|p| (p.flow.0, p.offset / MSS)).collect::<Vec<_>>();
@@ -260,7 +260,7 @@ fn messages_to_one_peer_share_a_queue_pair() {
 
 #[test]
 fn a_waiting_message_may_be_given_up() {
-    let config = config(|o| o.queue_pairs = Pairs::Peer);
+    let config = config(|o| o.queue_pairs = QueuePairs::Peer);
     let mut host = host(config, Rate::from_gbps(1), &[9 * MSS, MSS, MSS]);
     (0..3).for_each(|flow| drop(host.open(flow)));
     host.give_up(1);
@@ -279,7 +279,7 @@ proptest! {
         let config = config(|o| {
             o.ack_every = ack_every;
             if peer {
-                o.queue_pairs = Pairs::Peer;
+                o.queue_pairs = QueuePairs::Peer;
             }
             if irn {
                 o.recovery = Recovery::Irn;

@@ -37,7 +37,7 @@ const QUEUE_UNIT: u64 = 80;
 base::header! {
     /// The stack of hops that a packet has crossed, the first hop first. Line rates are in `rates`,
     /// ten bits each, below the number of hops in the highest four bits.
-    pub struct Stack {
+    pub struct IntStack {
         /// The number of hops, and the line rates.
         rates: u64,
         /// The first hop.
@@ -57,7 +57,7 @@ base::header! {
 
 /// What a port writes when a packet starts on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct IntHop {
     /// When, in ns modulo 2^24.
     pub time_ns: u64,
     /// Bytes that the port had sent before, modulo 2^22 units.
@@ -68,18 +68,18 @@ pub struct Hop {
     pub rate: Rate,
 }
 
-impl Hop {
+impl IntHop {
     /// Returns what a port writes: the fields as they are read again.
-    pub fn new(now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) -> Hop {
+    pub fn new(now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) -> IntHop {
         let (word, rate) = pack(now, sent_bytes, queue_bytes, rate);
         unpack(word, rate)
     }
     /// Returns the time since an earlier hop of the same port, at most 16.7 ms.
-    pub fn since(&self, earlier: &Hop) -> Dur {
+    pub fn since(&self, earlier: &IntHop) -> Dur {
         Dur::from_ns(self.time_ns.wrapping_sub(earlier.time_ns) & ((1 << TIME_BITS) - 1))
     }
     /// Returns the bytes that the port has sent since an earlier hop, at most 536 MB.
-    pub fn sent_since(&self, earlier: &Hop) -> u64 {
+    pub fn sent_since(&self, earlier: &IntHop) -> u64 {
         (self.sent_bytes / SENT_UNIT).wrapping_sub(earlier.sent_bytes / SENT_UNIT) % (1 << SENT_BITS) * SENT_UNIT
     }
 }
@@ -97,9 +97,9 @@ fn pack(now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) -> (u64, u64) 
     (time << (SENT_BITS + QUEUE_BITS) | sent << QUEUE_BITS | queue, digits.clamp(1, most) << POWER_BITS | power)
 }
 
-fn unpack(word: u64, rate: u64) -> Hop {
+fn unpack(word: u64, rate: u64) -> IntHop {
     let field = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
-    Hop {
+    IntHop {
         time_ns: field(SENT_BITS + QUEUE_BITS, TIME_BITS),
         sent_bytes: field(QUEUE_BITS, SENT_BITS) * SENT_UNIT,
         queue_bytes: field(0, QUEUE_BITS) * QUEUE_UNIT,
@@ -107,7 +107,7 @@ fn unpack(word: u64, rate: u64) -> Hop {
     }
 }
 
-impl Stack {
+impl IntStack {
     /// Returns the number of hops.
     pub fn len(&self) -> usize {
         (self.rates >> 60) as usize
@@ -129,7 +129,7 @@ impl Stack {
         }
     }
     /// Returns the hops, the first one first.
-    pub fn hops(self) -> impl Iterator<Item = Hop> {
+    pub fn hops(self) -> impl Iterator<Item = IntHop> {
         let words = [self.a, self.b, self.c, self.d, self.e, self.f];
         words.into_iter().take(self.len()).enumerate().map(move |(at, word)| {
             let rate = self.rates >> (RATE_BITS * at as u32) & ((1 << RATE_BITS) - 1);
@@ -144,34 +144,34 @@ mod tests {
 
     #[test]
     fn hops_are_read_as_they_were_written() {
-        let mut stack = Stack::default();
+        let mut stack = IntStack::default();
         assert!(stack.is_empty());
         let rates = [1, 10, 25, 40, 100, 400, 800].map(Rate::from_gbps);
         for (at, rate) in (0u64..).zip(rates) {
             stack.push(Time(1_234_567 * (at + 1)), 128_000 * at, 8_000 * at, rate);
         }
         // The seventh hop has no room.
-        let hops: Vec<Hop> = stack.hops().collect();
+        let hops: Vec<IntHop> = stack.hops().collect();
         assert_eq!(hops.len(), HOPS);
         for (at, hop) in (0u64..).zip(hops) {
             let time_ns = 1_234_567 * (at + 1) / 1000;
-            assert_eq!(hop, Hop { time_ns, sent_bytes: 128_000 * at, queue_bytes: 8_000 * at, rate: rates[at as usize] });
+            assert_eq!(hop, IntHop { time_ns, sent_bytes: 128_000 * at, queue_bytes: 8_000 * at, rate: rates[at as usize] });
         }
     }
 
     #[test]
     fn units_are_rounded_down_and_queues_have_a_largest_value() {
-        let hop = Hop::new(Time(1_999), 255, 159, Rate::from_gbps(112));
-        assert_eq!(hop, Hop { time_ns: 1, sent_bytes: 128, queue_bytes: 80, rate: Rate::from_gbps(112) });
+        let hop = IntHop::new(Time(1_999), 255, 159, Rate::from_gbps(112));
+        assert_eq!(hop, IntHop { time_ns: 1, sent_bytes: 128, queue_bytes: 80, rate: Rate::from_gbps(112) });
         // 128 Gb/s has more than seven bits, and 1 kb/s fewer than one.
-        assert_eq!(Hop::new(Time(0), 0, 0, Rate::from_gbps(128)).rate, Rate::from_gbps(120));
-        assert_eq!(Hop::new(Time(0), 0, u64::MAX, Rate(1_000)).rate, Rate(1_000_000));
-        assert_eq!(Hop::new(Time(0), 0, u64::MAX, Rate(1_000)).queue_bytes, ((1 << 18) - 1) * 80);
+        assert_eq!(IntHop::new(Time(0), 0, 0, Rate::from_gbps(128)).rate, Rate::from_gbps(120));
+        assert_eq!(IntHop::new(Time(0), 0, u64::MAX, Rate(1_000)).rate, Rate(1_000_000));
+        assert_eq!(IntHop::new(Time(0), 0, u64::MAX, Rate(1_000)).queue_bytes, ((1 << 18) - 1) * 80);
     }
 
     #[test]
     fn differences_survive_a_wrap() {
-        let hop = |us: u64, bytes: u64| Hop::new(Time::ZERO + Dur::from_us(us), bytes, 0, Rate::from_gbps(100));
+        let hop = |us: u64, bytes: u64| IntHop::new(Time::ZERO + Dur::from_us(us), bytes, 0, Rate::from_gbps(100));
         // 2^24 ns are 16.777 ms, 2^22 units 536.9 MB.
         let (before, after) = (hop(16_777, 536_870_400), hop(16_780, 536_871_936));
         assert_eq!((after.since(&before), after.sent_since(&before)), (Dur::from_us(3), 1536));
