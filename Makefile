@@ -116,22 +116,28 @@ CHECKED := --release --config .cargo/checked.toml --workspace --locked --quiet
 
 .PHONY: test
 test: ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
-	@$(MAKE) --no-print-directory -j2 core $(VENV)/.tools
-	@$(MAKE) --no-print-directory lint test-rust test-python gate
+	@$(MAKE) --no-print-directory -j2 core lint-python
+	@$(MAKE) --no-print-directory lint-rust test-rust test-python gate
 
-# Compiles while the Python packages are fetched. maturin finds everything but the extension module itself compiled.
+# Compiles while the Python packages are fetched and checked. maturin finds everything but the extension module itself compiled.
 .PHONY: core
 core: | tools
 	@$(CARGO) build -p flowloom-py --release --locked --quiet
 
 .PHONY: lint
-lint: build $(VENV)/.tools
+lint: lint-rust lint-python
+
+.PHONY: lint-rust
+lint-rust: | tools
 	$(call say,cargo fmt --check)
 	@$(CARGO) fmt --all --check
 	$(call say,cargo clippy)
 	@$(CARGO) clippy $(CHECKED) --all-targets -- -D warnings
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CHECKED) --no-deps
+
+.PHONY: lint-python
+lint-python: $(VENV)/.tools
 	$(call say,ruff)
 	@$(BIN)/ruff check --quiet $(PYTHON_FILES) && $(BIN)/ruff format --check --quiet $(PYTHON_FILES)
 	$(call say,mypy --strict)

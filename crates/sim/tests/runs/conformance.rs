@@ -32,7 +32,7 @@ fn every_part_delivers_everything_under_heavy_loss() {
     let rest = format!("end = '100s'\n[topology]\nkind = 'fat_tree'\n{}", table("routed", &rows));
     for slot in SLOTS {
         // `make slow` tries all; routers that poll take most of the time.
-        let step = sized(if slot.name == "router" { 5 } else { 2 }, 1);
+        let step = sized(if slot.name == "router" { 5 } else { 3 }, 1);
         for system in systems_with(slot.name, "4pkt", &rest).into_iter().step_by(step) {
             let outcome = run(&format!("{rest}{}", system.toml()));
             assert_eq!(outcome.stop_reason, StopReason::Finished, "{}", label(&system));

@@ -137,7 +137,8 @@ fn series_and_traces_are_the_same() {
         "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = {flows}\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n"
     );
     for slot in ["router", "policy", "controller"] {
-        for system in systems_with(slot, "10pkt", &rest) {
+        // `make slow` tries all.
+        for system in systems_with(slot, "10pkt", &rest).into_iter().step_by(sized(2, 1)) {
             assert_same(&format!("{rest}{}", system.toml()));
         }
     }
@@ -145,7 +146,7 @@ fn series_and_traces_are_the_same() {
 
 #[test]
 fn random_scenarios_are_the_same() {
-    for n in 0..fuzz_count(50) {
+    for n in 0..fuzz_count(30) {
         assert_same(&random_scenario(n).0);
     }
 }
