@@ -112,7 +112,7 @@ impl Drill {
 }
 
 impl Router for Drill {
-    /// Returns a random next hop, for a packet of which no port is known.
+    /// Returns a random next hop, for a packet without known ports.
     fn choose(&mut self, at: NodeId, _path: &FiveTuple, candidates: &[LinkId]) -> u32 {
         self.rngs[at.index()].below(candidates.len() as u64) as u32
     }

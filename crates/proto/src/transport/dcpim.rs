@@ -160,7 +160,7 @@ struct Outgoing {
 pub struct Dcpim {
     config: Config,
     outgoing: FlowMap<Outgoing>,
-    /// Flows with tokens, some of which may have expired: short ones first, then by the number of packets left.
+    /// Flows with tokens (some may have expired): short ones first, then by the number of packets left.
     sending: ByKey,
     requests: Requests,
     inbox: Inbox,

@@ -151,7 +151,7 @@ impl Utilization {
         let (base, mut busiest) = (self.config.base_rtt, None);
         for (hop, before) in state.path.record(ack) {
             let (dt, rate) = (hop.since(&before), hop.rate.bps() as f64);
-            // Two packets in the same nanosecond tell no rate.
+            // Two packets in the same nanosecond give no rate.
             if dt == Dur::ZERO {
                 continue;
             }

@@ -165,7 +165,7 @@ impl Power {
         let (base, mut busiest) = (self.law.config.base_rtt, None);
         for (hop, before) in state.path.record(ack) {
             let (dt, line) = (hop.since(&before), hop.rate.bps() as f64 / 8.0);
-            // Two packets in the same nanosecond tell no rate.
+            // Two packets in the same nanosecond give no rate.
             if dt == Dur::ZERO {
                 continue;
             }

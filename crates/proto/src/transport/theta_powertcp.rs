@@ -113,7 +113,7 @@ impl RateControl for Theta {
         state.least = state.least.min(ack.rtt).max(Dur(1));
         let Some((before, at)) = state.previous.replace((ack.rtt, ack.now)) else { return };
         let dt = ack.now.since(at);
-        // ACKs that arrive at the same time tell no gradient.
+        // ACKs that arrive at the same time give no gradient.
         if dt > Dur::ZERO {
             let gradient = (ack.rtt.0 as f64 - before.0 as f64) / dt.0 as f64;
             let power = (gradient + 1.0).max(self.min_current) * ack.rtt.0 as f64 / state.least.0 as f64;

@@ -51,7 +51,7 @@ pub struct Piece {
 }
 
 impl<S> MessageSender<S> {
-    /// Creates a message of which nothing is sent.
+    /// Creates a message without sent bytes.
     pub fn new(size: u64, control: S) -> Self {
         MessageSender {
             control,

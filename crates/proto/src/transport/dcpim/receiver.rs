@@ -55,7 +55,7 @@ pub struct Inbox {
     /// GRANTs of a round.
     grants: Vec<Bid>,
     grant_round: u64,
-    /// The phase of which the next matching is made.
+    /// The phase whose matching is made next.
     phase: u64,
     /// The first round that was not handled.
     next_round: u64,
