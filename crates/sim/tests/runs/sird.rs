@@ -33,7 +33,8 @@ fn last(outcome: &Outcome) -> u64 {
     outcome.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("all messages finish")
 }
 
-/// Three receivers share six senders. The credit of a receiver is at most nine packets, and a round trip holds 5.4: no more than four packets wait for its link. `csn` lets it give its credit to other senders.
+/// Three receivers share six senders. The credit of a receiver is at most nine packets, and a round trip holds 5.4: no
+/// more than four packets wait for its link. `csn` lets it give its credit to other senders.
 #[test]
 fn little_waits_for_receivers_that_share_senders() {
     let rows: Vec<_> = (3..9).flat_map(|src| (0..3).map(move |dst| (src, dst, 1_460_000, 0))).collect();
