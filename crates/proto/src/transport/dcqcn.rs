@@ -27,6 +27,7 @@
 //! - With `reaction = "periodic"`, notifications only set flags. Every `alpha_interval`, alpha takes
 //!   the flag as 0 or 1; every `decrease_interval`, a set flag cuts the rate. The target keeps its
 //!   value if no increase has come since the last cut, unless `clamp_target`. Bytes raise no rate.
+//! - ACKs, NACKs and notifications cannot be marked, and a port that marks lets them pass.
 //! - By default ports mark nothing below DCTCP's threshold, a fifth of the packets just below four
 //!   times that threshold, and everything above: the ratio and the probability of HPCC's simulator.
 //!   The paper has 5 KB, 200 KB and 1 % at 40 Gb/s.
@@ -49,6 +50,7 @@ pub const META: Meta = Meta {
         ("qdisc.spread", "4"),
         ("qdisc.max_p", "0.2"),
         ("qdisc.wait", "false"),
+        ("qdisc.chosen", "mark_only"),
     ],
     kinds: KINDS,
     ..Meta::PLAIN
