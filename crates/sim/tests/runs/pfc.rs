@@ -176,6 +176,22 @@ fn threads_and_failures_give_the_same_bytes() {
     }
 }
 
+/// RDMA over Ethernet, with the parts that each transport implies: data, ACKs and notifications all arrive, and nothing
+/// is sent twice.
+#[test]
+fn transports_for_lossless_networks_lose_nothing() {
+    let rows: Vec<_> = (0..16).flat_map(|src| (0..4).map(move |n| (1 + src, 0, 100_000, n * 50_000_000))).collect();
+    let flows = table("pfc-roce", &rows);
+    for name in ["dcqcn", "timely", "hpcc", "powertcp", "theta_powertcp"] {
+        let net = "end = '1s'\n[topology]\nkind = 'star'\nhosts = 17\nrate = '100Gbps'\n";
+        let outcome = both(&format!("{net}{flows}[[system]]\ntransport = '{name}'\nbuffer = 'pfc'\n"));
+        assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets), (StopReason::Finished, 0), "{name}");
+        assert!(outcome.flows.iter().all(|flow| flow.retx_packets == 0 && flow.timeouts == 0), "{name}");
+        // DCQCN reacts to marks.
+        assert_eq!(outcome.flows.iter().any(|flow| flow.marks > 0), name == "dcqcn", "{name}");
+    }
+}
+
 /// A ring of switches with three hosts each. Every host sends to a host that is `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, more: &str) -> String {
     let name = format!("pfc-ring-{switches}");
