@@ -194,11 +194,11 @@ impl Quantized {
         let f = self.fast_recoveries;
         // With bytes that raise nothing, the timer alone decides, and the increase after the
         // additive one is hyper (HPCC's simulator).
-        let hyper = if self.byte_counter == u64::MAX { timer > f + 1 } else { timer.min(bytes) > f };
+        let hyper = if self.byte_counter == u64::MAX { timer > f.saturating_add(1) } else { timer.min(bytes) > f };
         if hyper {
-            *target += self.rate_hai;
+            *target = target.saturating_add(self.rate_hai);
         } else if timer.max(bytes) > f {
-            *target += self.rate_ai;
+            *target = target.saturating_add(self.rate_ai);
         }
         *target = (*target).min(self.config.line.bps());
         *rate = self.config.clamp(((rate.bps() + *target) / 2) as f64);
@@ -385,5 +385,20 @@ mod tests {
             rules.on_notification(&mut state, at(n));
         }
         assert_eq!(state.rate, Rate(40_000_000));
+    }
+
+    #[test]
+    fn the_largest_parameters_overflow_nothing() {
+        let most = Auto::Set(Rate(u64::MAX));
+        for reaction in [Reaction::Immediate, Reaction::Periodic] {
+            for fast_recoveries in [0, u32::MAX] {
+                let rules =
+                    rules(|p| (p.reaction, p.fast_recoveries, p.rate_ai, p.rate_hai) = (reaction, fast_recoveries, most, most));
+                let mut state = rules.open(at(0));
+                rules.on_notification(&mut state, at(0));
+                until(&rules, &mut state, at(1_000));
+                assert!(state.rate <= Rate::from_gbps(40) && state.target <= 40_000_000_000);
+            }
+        }
     }
 }
