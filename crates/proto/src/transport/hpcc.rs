@@ -68,7 +68,7 @@ base::params! {
 
 /// Returns the contradictions between parameters and with the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    params.roce.check(env)
+    params.roce.check(env, params.int_bytes)
 }
 
 /// The machine of one host.
@@ -238,6 +238,15 @@ mod tests {
 
     fn gbps(state: &State) -> f64 {
         state.rate.bps() as f64 / 1e9
+    }
+
+    #[test]
+    fn telemetry_leaves_room_for_payload() {
+        let keys = |int_bytes| {
+            let params = Params { int_bytes, ..Params::defaults() };
+            check(&params, &Env { mtu_bytes: 100, ..script::env() }).iter().map(|p| p.key).collect::<Vec<_>>()
+        };
+        assert_eq!((keys(59), keys(60)), (vec![], vec!["int_bytes"]));
     }
 
     #[test]

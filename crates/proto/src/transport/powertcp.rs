@@ -65,7 +65,7 @@ base::params! {
 
 /// Returns the contradictions between parameters and with the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    params.roce.check(env)
+    params.roce.check(env, params.int_bytes)
 }
 
 /// The machine of one host.

@@ -56,7 +56,7 @@ base::params! {
 
 /// Returns the contradictions between parameters and with the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    params.roce.check(env)
+    params.roce.check(env, 0)
 }
 
 /// The machine of one host.

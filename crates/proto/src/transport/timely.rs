@@ -75,7 +75,7 @@ base::params! {
 
 /// Returns the contradictions between parameters and with the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let mut problems = params.roce.check(env);
+    let mut problems = params.roce.check(env, 0);
     let rules = Gradient::new(params, params.roce.config(env, 0));
     if rules.t_low > rules.t_high {
         problems.push(Problem {

@@ -71,9 +71,17 @@ base::params! {
 }
 
 impl Options {
-    /// Returns the contradictions between options and with the network.
-    pub fn check(&self, env: &Env<'_>) -> Vec<Problem> {
+    /// Returns the contradictions between options and with the network, for packets with `int_bytes`
+    /// bytes of telemetry.
+    pub fn check(&self, env: &Env<'_>, int_bytes: u16) -> Vec<Problem> {
         let mut problems = Vec::new();
+        if int_bytes >= env.mss() {
+            problems.push(Problem {
+                key: "int_bytes",
+                message: format!("`{int_bytes}` leaves no room for payload: a packet has {} bytes after its header", env.mss()),
+                hint: "write fewer bytes, or a larger `mtu`".to_owned(),
+            });
+        }
         for (key, time) in [("rto", self.rto), ("rto_low", self.rto_low)] {
             if let Auto::Set(time) = time {
                 problems.extend(env.too_short(key, time, "every packet would be retransmitted: write a longer time or `auto`"));
