@@ -186,13 +186,22 @@ impl RedEcn {
             Limit::Bytes(_) => self.queue.backlog().bytes as f64,
             _ => f64::from(self.queue.backlog().packets),
         };
+        if self.wq == 1.0 {
+            self.avg = waits;
+            return;
+        }
         // Idle time counts as the arrivals of the packets that could have been sent in it, each at
         // an empty queue.
-        let idle = if self.queue.backlog().packets == 0 { now.since(self.free_at).0 / self.packet_time.0.max(1) } else { 0 };
-        if idle > 0 {
+        if self.queue.backlog().packets == 0 && self.avg > 0.0 {
+            let idle = now.since(self.free_at).0 / self.packet_time.0.max(1);
             self.avg *= math::pow(1.0 - self.wq, idle as f64);
         }
         self.avg = self.avg * (1.0 - self.wq) + self.wq * waits;
+    }
+
+    /// Returns when the transmission of a packet that begins now ends, if the average needs it.
+    fn end_of(&self, wire_len: u16, now: Time) -> Time {
+        if self.wq < 1.0 { now + self.rate.tx_time(wire_len.into()) } else { Time::ZERO }
     }
 
     /// Returns the probability for the present average; `None` if no packet may be chosen.
@@ -260,9 +269,8 @@ impl Qdisc for RedEcn {
         true
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
-        let packet = self.queue.pop()?;
-        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
-        Some(packet)
+        self.free_at = self.end_of(self.queue.first()?.wire_len, now);
+        self.queue.pop()
     }
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
         vec![("limit", self.limit), ("th_min", self.thresholds.0), ("th_max", self.thresholds.1)]
@@ -271,12 +279,14 @@ impl Qdisc for RedEcn {
         self.queue.backlog()
     }
     fn watches(&self) -> bool {
-        true
+        // If the average is the present length, the next packet that waits finds no trace of those
+        // that pass: it sees an empty queue and starts the count anew.
+        self.wq < 1.0
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
         self.update(now);
         self.count = 0;
-        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
+        self.free_at = self.end_of(packet.wire_len, now);
         true
     }
     fn marks(&self) -> u64 {
@@ -320,6 +330,29 @@ mod tests {
 
     fn near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+    }
+
+    /// A port need not see the packets that pass if the average is the present length.
+    #[test]
+    fn packets_that_pass_leave_no_trace_in_the_present_length() {
+        let (th_min, th_max) = (Auto::Set(Limit::Packets(2)), Auto::Set(Limit::Packets(9)));
+        let params = Params { th_min, th_max, wq: Auto::Set(1.0), wait: false, ..params() };
+        let marks = |sees: bool| {
+            let mut red = queue(params.clone(), 0, 0.0);
+            for burst in 1..200 {
+                let now = Time(burst * 1_000_000_000);
+                if sees {
+                    red.passes(&capable(0), now);
+                }
+                for n in 0..burst % 12 {
+                    red.enqueue(&mut capable(n), now, &mut Refused::new());
+                }
+                while red.dequeue(now).is_some() {}
+            }
+            red.marks
+        };
+        assert!(marks(true) > 0 && !queue(params.clone(), 0, 0.0).watches());
+        assert_eq!(marks(true), marks(false));
     }
 
     /// The average after n arrivals that each find 50 packets (weight 0.002).
