@@ -11,10 +11,9 @@
 //! HPCC's simulator (`SwitchNotifyDequeue`).
 
 use super::{Agent, Env, PortCx};
-use base::Rate;
 use base::params::Problem;
 use base::registry::Meta;
-use proto::kit::int::IntStack;
+use proto::kit::int::{IntStack, LineRate};
 use proto::{Kind, Packet};
 
 /// The description of this entry, for `list`, `explain` and `check`.
@@ -37,14 +36,14 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 
 /// The agent of one port.
 pub struct Telemetry {
-    rate: Rate,
+    rate: LineRate,
     silent: bool,
 }
 
 impl Telemetry {
     /// Returns the agent of a port.
     pub fn new(_params: &Params, env: &Env<'_>) -> Self {
-        Telemetry { rate: env.rate, silent: env.host_port }
+        Telemetry { rate: LineRate::new(env.rate), silent: env.host_port }
     }
 }
 
@@ -67,7 +66,7 @@ mod tests {
     use crate::agent::PortState;
     use crate::queue::Backlog;
     use base::params::Params as _;
-    use base::{FlowId, Given, LinkId, NodeId, Slab, Time};
+    use base::{FlowId, Given, LinkId, NodeId, Rate, Slab, Time};
     use proto::kit::int::IntHop;
     use proto::packet::Ext;
 

@@ -26,8 +26,9 @@ const _: () = assert!(TIME_BITS + SENT_BITS + QUEUE_BITS == 64);
 /// Bits of a line rate, and those of its power of ten.
 const RATE_BITS: u32 = 10;
 const POWER_BITS: u32 = 3;
-/// The power of ten that is written as zero.
-const POWER: u32 = 6;
+/// The powers of ten.
+const POWERS: [u64; 1 << POWER_BITS] =
+    [1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000, 1_000_000_000_000, 10_000_000_000_000];
 
 /// Unit of sent bytes.
 const SENT_UNIT: u64 = 128;
@@ -71,8 +72,7 @@ pub struct IntHop {
 impl IntHop {
     /// Returns what a port writes: the fields as they are read again.
     pub fn new(now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) -> IntHop {
-        let (word, rate) = pack(now, sent_bytes, queue_bytes, rate);
-        unpack(word, rate)
+        unpack(pack(now, sent_bytes, queue_bytes), LineRate::new(rate).0)
     }
     /// Returns the time since an earlier hop of the same port, at most 16.7 ms.
     pub fn since(&self, earlier: &IntHop) -> Dur {
@@ -84,17 +84,28 @@ impl IntHop {
     }
 }
 
-fn pack(now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) -> (u64, u64) {
+/// A line rate in the ten bits that a stack has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineRate(u64);
+
+impl LineRate {
+    /// Returns a line rate, rounded down. A slower link than 1 Mb/s counts as one of 1 Mb/s, so that
+    /// no rate is zero.
+    pub fn new(rate: Rate) -> LineRate {
+        let most = (1 << (RATE_BITS - POWER_BITS)) - 1;
+        let (mut digits, mut power) = (rate.bps() / POWERS[0], 0);
+        while digits > most && power < (1 << POWER_BITS) - 1 {
+            (digits, power) = (digits / 10, power + 1);
+        }
+        LineRate(digits.clamp(1, most) << POWER_BITS | power)
+    }
+}
+
+fn pack(now: Time, sent_bytes: u64, queue_bytes: u64) -> u64 {
     let time = now.0 / 1000 % (1 << TIME_BITS);
     let sent = sent_bytes / SENT_UNIT % (1 << SENT_BITS);
     let queue = (queue_bytes / QUEUE_UNIT).min((1 << QUEUE_BITS) - 1);
-    let most = (1 << (RATE_BITS - POWER_BITS)) - 1;
-    let (mut digits, mut power) = (rate.bps() / 10u64.pow(POWER), 0);
-    while digits > most && power < (1 << POWER_BITS) - 1 {
-        (digits, power) = (digits / 10, power + 1);
-    }
-    // A slower link than 1 Mb/s counts as one of 1 Mb/s, so that no rate is zero.
-    (time << (SENT_BITS + QUEUE_BITS) | sent << QUEUE_BITS | queue, digits.clamp(1, most) << POWER_BITS | power)
+    time << (SENT_BITS + QUEUE_BITS) | sent << QUEUE_BITS | queue
 }
 
 fn unpack(word: u64, rate: u64) -> IntHop {
@@ -103,7 +114,7 @@ fn unpack(word: u64, rate: u64) -> IntHop {
         time_ns: field(SENT_BITS + QUEUE_BITS, TIME_BITS),
         sent_bytes: field(QUEUE_BITS, SENT_BITS) * SENT_UNIT,
         queue_bytes: field(0, QUEUE_BITS) * QUEUE_UNIT,
-        rate: Rate((rate >> POWER_BITS) * 10u64.pow(POWER + (rate & ((1 << POWER_BITS) - 1)) as u32)),
+        rate: Rate((rate >> POWER_BITS) * POWERS[rate as usize % POWERS.len()]),
     }
 }
 
@@ -116,24 +127,37 @@ impl IntStack {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    fn words(&mut self) -> [&mut u64; HOPS] {
+    fn words_mut(&mut self) -> [&mut u64; HOPS] {
         [&mut self.a, &mut self.b, &mut self.c, &mut self.d, &mut self.e, &mut self.f]
     }
+    fn words(&self) -> [u64; HOPS] {
+        [self.a, self.b, self.c, self.d, self.e, self.f]
+    }
+    /// Returns the line rate of a hop, as it is written.
+    fn rate(&self, at: usize) -> u64 {
+        self.rates >> (RATE_BITS * at as u32) & ((1 << RATE_BITS) - 1)
+    }
     /// Adds a hop, if there is room.
-    pub fn push(&mut self, now: Time, sent_bytes: u64, queue_bytes: u64, rate: Rate) {
+    pub fn push(&mut self, now: Time, sent_bytes: u64, queue_bytes: u64, rate: LineRate) {
         let at = self.len();
         if at < HOPS {
-            let (word, rate) = pack(now, sent_bytes, queue_bytes, rate);
-            *self.words()[at] = word;
-            self.rates = (self.rates | rate << (RATE_BITS * at as u32)) + (1 << 60);
+            *self.words_mut()[at] = pack(now, sent_bytes, queue_bytes);
+            self.rates = (self.rates | rate.0 << (RATE_BITS * at as u32)) + (1 << 60);
         }
     }
     /// Returns the hops, the first one first.
     pub fn hops(self) -> impl Iterator<Item = IntHop> {
-        let words = [self.a, self.b, self.c, self.d, self.e, self.f];
-        words.into_iter().take(self.len()).enumerate().map(move |(at, word)| {
-            let rate = self.rates >> (RATE_BITS * at as u32) & ((1 << RATE_BITS) - 1);
-            unpack(word, rate)
+        let words = self.words();
+        (0..self.len().min(HOPS)).map(move |at| unpack(words[at], self.rate(at)))
+    }
+    /// Returns each hop with the hop of an earlier packet at the same port; nothing if that packet
+    /// took another path, which has more or fewer hops or another rate at some hop.
+    pub fn after(self, earlier: &IntStack) -> impl Iterator<Item = (IntHop, IntHop)> + use<> {
+        let same = self.rates == earlier.rates;
+        let (now, before) = (self.words(), earlier.words());
+        (0..if same { self.len().min(HOPS) } else { 0 }).map(move |at| {
+            let rate = self.rate(at);
+            (unpack(now[at], rate), unpack(before[at], rate))
         })
     }
 }
@@ -148,7 +172,7 @@ mod tests {
         assert!(stack.is_empty());
         let rates = [1, 10, 25, 40, 100, 400, 800].map(Rate::from_gbps);
         for (at, rate) in (0u64..).zip(rates) {
-            stack.push(Time(1_234_567 * (at + 1)), 128_000 * at, 8_000 * at, rate);
+            stack.push(Time(1_234_567 * (at + 1)), 128_000 * at, 8_000 * at, LineRate::new(rate));
         }
         // The seventh hop has no room.
         let hops: Vec<IntHop> = stack.hops().collect();

@@ -29,11 +29,12 @@
 //!   replaces what is recorded. The paper compares path identifiers.
 
 use crate::contract::Env;
-use crate::kit::int::{HOPS, IntHop};
+use crate::kit::int::IntStack;
 use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, Fraction, Rate, Time};
+use std::mem;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -104,33 +105,8 @@ pub struct State {
     stage: u32,
     /// The next full update comes with the ACK of bytes beyond these; `None` before the first ACK.
     updated: Option<u64>,
-    path: Path,
-}
-
-/// The telemetry of the previous ACK.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    hops: [IntHop; HOPS],
-    len: usize,
-}
-
-impl Path {
-    /// A path that is not known.
-    pub const UNKNOWN: Path = Path { hops: [IntHop { time_ns: 0, sent_bytes: 0, queue_bytes: 0, rate: Rate(1) }; HOPS], len: 0 };
-
-    /// Records the telemetry of an ACK. Returns each hop with the previous one of the same port;
-    /// nothing if the path is another one.
-    pub fn record(&mut self, ack: &Acked) -> impl Iterator<Item = (IntHop, IntHop)> + use<> {
-        let before = *self;
-        self.len = 0;
-        for hop in ack.stack.hops() {
-            self.hops[self.len] = hop;
-            self.len += 1;
-        }
-        let now = *self;
-        let same = now.len == before.len && (0..now.len).all(|at| now.hops[at].rate == before.hops[at].rate);
-        (0..if same { now.len } else { 0 }).map(move |at| (now.hops[at], before.hops[at]))
-    }
+    /// The telemetry of the previous ACK.
+    path: IntStack,
 }
 
 impl Utilization {
@@ -149,7 +125,7 @@ impl Utilization {
     /// Alg. 1, MeasureInflight.
     fn measure(&self, state: &mut State, ack: &Acked) -> bool {
         let (base, mut busiest) = (self.config.base_rtt, None);
-        for (hop, before) in state.path.record(ack) {
+        for (hop, before) in ack.stack.after(&mem::replace(&mut state.path, ack.stack)) {
             let (dt, rate) = (hop.since(&before), hop.rate.bps() as f64);
             // Two packets in the same nanosecond give no rate.
             if dt == Dur::ZERO {
@@ -175,7 +151,7 @@ impl RateControl for Utilization {
 
     fn open(&self, _now: Time) -> State {
         let line = self.config.line;
-        State { rate: line, reference: line, utilization: 1.0, stage: 0, updated: None, path: Path::UNKNOWN }
+        State { rate: line, reference: line, utilization: 1.0, stage: 0, updated: None, path: IntStack::default() }
     }
     fn restart(&self, state: &mut State) {
         state.updated = None;
@@ -186,7 +162,7 @@ impl RateControl for Utilization {
     fn on_ack(&self, state: &mut State, ack: &Acked) {
         let Some(updated) = state.updated else {
             state.updated = Some(ack.snd_nxt);
-            state.path.record(ack).for_each(drop);
+            state.path = ack.stack;
             return;
         };
         // Alg. 1 l. 26: once per round trip. The rate answers every ACK, always from Wc.
@@ -213,7 +189,7 @@ impl RateControl for Utilization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::int::IntStack;
+    use crate::kit::int::LineRate;
     use crate::kit::roce::Bound;
     use crate::kit::script;
     use base::params::Params as _;
@@ -232,7 +208,7 @@ mod tests {
     fn ack(us: f64, next: u64, snd_nxt: u64, hops: &[(u64, u64)]) -> Acked {
         let now = Time((us * 1e6) as u64);
         let mut stack = IntStack::default();
-        hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LINE));
+        hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LineRate::new(LINE)));
         Acked { now, next, snd_nxt, rtt: Dur::from_us(13), stack }
     }
 

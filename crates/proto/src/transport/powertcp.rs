@@ -26,11 +26,12 @@
 //! - Telemetry of another path only replaces what is recorded.
 
 use crate::contract::Env;
+use crate::kit::int::IntStack;
 use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};
-use crate::transport::hpcc::Path;
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, Fraction, Rate, Time};
+use std::mem;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -150,7 +151,7 @@ pub struct Power {
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     follower: Follower,
-    path: Path,
+    path: IntStack,
 }
 
 impl Power {
@@ -163,7 +164,7 @@ impl Power {
     /// Alg. 1, NORMPOWER.
     fn measure(&self, state: &mut State, ack: &Acked) -> bool {
         let (base, mut busiest) = (self.law.config.base_rtt, None);
-        for (hop, before) in state.path.record(ack) {
+        for (hop, before) in ack.stack.after(&mem::replace(&mut state.path, ack.stack)) {
             let (dt, line) = (hop.since(&before), hop.rate.bps() as f64 / 8.0);
             // Two packets in the same nanosecond give no rate.
             if dt == Dur::ZERO {
@@ -188,11 +189,11 @@ impl RateControl for Power {
     const INT: bool = true;
 
     fn open(&self, _now: Time) -> State {
-        State { follower: self.law.open(), path: Path::UNKNOWN }
+        State { follower: self.law.open(), path: IntStack::default() }
     }
     fn restart(&self, state: &mut State) {
         state.follower.restart();
-        state.path = Path::UNKNOWN;
+        state.path = IntStack::default();
     }
     fn rate(&self, state: &State) -> Rate {
         state.follower.rate
@@ -209,7 +210,7 @@ impl RateControl for Power {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::int::IntStack;
+    use crate::kit::int::LineRate;
     use crate::kit::script;
     use base::params::Params as _;
 
@@ -225,7 +226,7 @@ mod tests {
     fn ack(ns: u64, next: u64, hops: &[(u64, u64)]) -> Acked {
         let now = Time::ZERO + Dur::from_ns(ns);
         let mut stack = IntStack::default();
-        hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LINE));
+        hops.iter().for_each(|&(sent, queue)| stack.push(now, sent, queue, LineRate::new(LINE)));
         Acked { now, next, snd_nxt: next, rtt: Dur::from_ns(12_800), stack }
     }
 

@@ -1,5 +1,6 @@
 use super::options::{Bound, RoceConfig};
 use super::*;
+use crate::kit::int::LineRate;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use base::params::Params as _;
@@ -201,7 +202,7 @@ fn answers_return_the_departure_and_the_telemetry() {
     let mut receiver = make().at_host(1);
     let mut packet = Packet { sent_at: at(7), ..Packet::data(FlowId(0), 0, MSS as u16, 40) };
     let mut stack = IntStack::default();
-    stack.push(at(8), 1280, 800, Rate::from_gbps(100));
+    stack.push(at(8), 1280, 800, LineRate::new(Rate::from_gbps(100)));
     packet.set_ext(stack, &mut receiver.ext);
     receiver.now = at(20);
     let acks = receiver.packet(packet);
