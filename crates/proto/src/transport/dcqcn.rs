@@ -44,7 +44,6 @@ pub const META: Meta = Meta {
     source: "Zhu et al., SIGCOMM 2015",
     needs: Needs { marks: true, ..Needs::NONE },
     implies: &[
-        ("nic.low_water", "1B"),
         ("qdisc.kind", "red_ecn"),
         ("qdisc.wq", "1"),
         ("qdisc.spread", "4"),

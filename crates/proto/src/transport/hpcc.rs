@@ -41,7 +41,7 @@ pub const META: Meta = Meta {
     summary: "HPCC: RoCE whose rate follows the telemetry of the ports on its path",
     source: "Li et al., SIGCOMM 2019",
     needs: Needs { agent: &["telemetry"], ..Needs::NONE },
-    implies: &[("nic.low_water", "1B"), ("agent.kind", "telemetry")],
+    implies: &[("agent.kind", "telemetry")],
     kinds: KINDS,
     ..Meta::PLAIN
 };

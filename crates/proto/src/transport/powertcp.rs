@@ -38,7 +38,7 @@ pub const META: Meta = Meta {
     summary: "PowerTCP: RoCE whose window follows queue and arrival rate of the busiest port",
     source: "Addanki et al., NSDI 2022",
     needs: Needs { agent: &["telemetry"], ..Needs::NONE },
-    implies: &[("nic.low_water", "1B"), ("agent.kind", "telemetry")],
+    implies: &[("agent.kind", "telemetry")],
     kinds: KINDS,
     ..Meta::PLAIN
 };

@@ -25,7 +25,8 @@ pub trait RateControl {
     fn on_notification(&self, _state: &mut Self::State, _now: Time) {}
     /// Called when a packet with this length on the wire is handed to the NIC.
     fn on_sent(&self, _state: &mut Self::State, _wire_bytes: u64, _now: Time) {}
-    /// Returns when [`RateControl::on_deadline`] must be called; `Time::MAX` for never.
+    /// Returns when [`RateControl::on_deadline`] must be called; `Time::MAX` for never. It changes only
+    /// with a notification and at the deadline.
     fn deadline(&self, _state: &Self::State) -> Time {
         Time::MAX
     }

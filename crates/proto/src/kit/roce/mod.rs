@@ -124,15 +124,22 @@ impl<C: RateControl> Roce<C> {
         self
     }
 
-    /// Queues a message if it may send, now or when its next packet is due.
+    /// Queues a message if it may send now. If its next packet is due later, the timer does so.
     #[inline]
-    fn wake(&mut self, flow: FlowId) {
+    fn wake(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        let window = self.config.window(self.control.rate(&sender.control));
-        if !sender.ready && sender.next_piece(&self.config, window).is_some() {
-            sender.ready = true;
-            self.ready.add(flow);
+        let rate = self.control.rate(&sender.control);
+        let due = sender.due(rate);
+        let waits = sender.ready || (due > cx.now && due == sender.armed);
+        if waits || sender.next_piece(&self.config, self.config.window(rate)).is_none() {
+            return;
         }
+        if due > cx.now {
+            sender.armed = due;
+            return cx.arm(flow, NEXT, due);
+        }
+        sender.ready = true;
+        self.ready.add(flow);
     }
 
     /// Starts a message with the state of its queue pair.
@@ -140,7 +147,7 @@ impl<C: RateControl> Roce<C> {
         let sender = MessageSender::new(cx.flow(flow).size_bytes, state);
         Self::set_deadline(&self.control, flow, &sender, cx);
         self.senders.insert(flow, sender);
-        self.wake(flow);
+        self.wake(flow, cx);
     }
 
     /// Hands the queue pair of a message that has ended to the next one.
@@ -257,14 +264,13 @@ impl<C: RateControl> Roce<C> {
         let stack = if packet.has(Packet::EXT) { packet.get_ext(cx.ext) } else { IntStack::default() };
         let acked = Acked { now: cx.now, next: packet.offset, snd_nxt: sender.nxt(), rtt, stack };
         self.control.on_ack(&mut sender.control, &acked);
-        Self::set_deadline(&self.control, flow, sender, cx);
         if advanced && sender.flight() > 0 {
             Self::start_timer(&config, flow, sender, cx);
         } else if advanced {
             cx.disarm(flow, RTO);
             sender.timer = false;
         }
-        self.wake(flow);
+        self.wake(flow, cx);
     }
 }
 
@@ -318,7 +324,7 @@ impl<C: RateControl> Transport for Roce<C> {
             }
             _ => {}
         }
-        self.wake(flow);
+        self.wake(flow, cx);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -330,6 +336,7 @@ impl<C: RateControl> Transport for Roce<C> {
             let Some(piece) = sender.next_piece(&config, config.window(rate)) else { continue };
             let due = sender.due(rate);
             if due > cx.now {
+                sender.armed = due;
                 cx.arm(flow, NEXT, due);
                 continue;
             }
@@ -340,11 +347,10 @@ impl<C: RateControl> Transport for Roce<C> {
             }
             sender.on_sent(piece, packet.wire_len.into(), cx.now);
             self.control.on_sent(&mut sender.control, packet.wire_len.into(), cx.now);
-            Self::set_deadline(&self.control, flow, sender, cx);
             if !sender.timer {
                 Self::start_timer(&config, flow, sender, cx);
             }
-            self.wake(flow);
+            self.wake(flow, cx);
             return Some(packet);
         }
     }

@@ -12,6 +12,8 @@ pub struct MessageSender<S> {
     pub ready: bool,
     /// Whether the retransmission timer is armed.
     pub timer: bool,
+    /// What the timer of the next packet was last armed for.
+    pub armed: Time,
     /// The last round trip; zero before the first ACK.
     pub rtt: Dur,
     size: u64,
@@ -22,6 +24,8 @@ pub struct MessageSender<S> {
     max: u64,
     /// Departure of the previous packet, and its length on the wire.
     last: Option<(Time, u64)>,
+    /// The gap after a packet of this length at this rate.
+    gap: (u64, Rate, Dur),
     /// IRN: acknowledged bytes above `una`.
     acked: Ranges,
     /// IRN: the present recovery.
@@ -57,12 +61,14 @@ impl<S> MessageSender<S> {
             control,
             ready: false,
             timer: false,
+            armed: Time::ZERO,
             rtt: Dur::ZERO,
             size,
             una: 0,
             nxt: 0,
             max: 0,
             last: None,
+            gap: (0, Rate(1), Dur::ZERO),
             acked: Ranges::default(),
             recovery: None,
         }
@@ -80,8 +86,12 @@ impl<S> MessageSender<S> {
         self.una == self.size
     }
     /// Returns when the next packet may leave at `rate`: one gap after the previous packet left.
-    pub fn due(&self, rate: Rate) -> Time {
-        self.last.map_or(Time::ZERO, |(at, len)| at.after(rate.gap(len)))
+    pub fn due(&mut self, rate: Rate) -> Time {
+        let Some((at, len)) = self.last else { return Time::ZERO };
+        if (self.gap.0, self.gap.1) != (len, rate) {
+            self.gap = (len, rate, rate.gap(len));
+        }
+        at.after(self.gap.2)
     }
     /// Returns the next packet, if the bound of the bytes in flight allows one.
     pub fn next_piece(&self, config: &RoceConfig, window: u64) -> Option<Piece> {
