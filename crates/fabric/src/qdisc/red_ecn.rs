@@ -47,6 +47,16 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
+    /// How packets are chosen by their probability.
+    pub enum Spacing {
+        /// The count of packets since the last choice spaces choices evenly.
+        Uniform = "uniform",
+        /// Each packet is chosen independently of all others.
+        Geometric = "geometric",
+    }
+}
+
+base::choice! {
     /// What happens to a chosen packet.
     pub enum Chosen {
         /// It is marked, or dropped if it is not ECN-capable.
@@ -79,6 +89,9 @@ base::params! {
         gentle: bool = "false", "Floyd and Jacobson; ns-2 has it on";
         /// After a mark, let 1 / probability packets pass before the next mark.
         wait: bool = "true", "ns-2 `wait_`";
+        /// The number of packets from one choice to the next: `uniform` up to 1 / probability (with
+        /// `wait` from there to twice that), or `geometric`, as of independent choices.
+        spacing: Spacing = "uniform", "Floyd and Jacobson section 7, method 2; HPCC's simulator: method 1", quiet;
         /// What happens to a chosen packet: `mark` drops packets that are not ECN-capable,
         /// `mark_only` lets them pass.
         chosen: Chosen = "mark", "RFC 3168 section 5";
@@ -218,9 +231,11 @@ impl RedEcn {
         })
     }
 
-    /// Returns whether this packet is chosen. The count of packets since the last chosen one spaces
-    /// the choices evenly.
+    /// Returns whether this packet is chosen.
     fn chooses(&mut self, base: f64) -> bool {
+        if self.params.spacing == Spacing::Geometric {
+            return base >= 1.0 || self.rng.unit() < base;
+        }
         self.count += 1;
         let due = f64::from(self.count) * base;
         let (from, to) = if self.params.wait { (1.0, 2.0) } else { (0.0, 1.0) };
@@ -436,6 +451,23 @@ mod tests {
             }
         }
         gaps
+    }
+
+    /// Independent choices: gaps of n packets have the probability p (1 - p)^(n - 1) (section 7, method 1).
+    #[test]
+    fn gaps_of_independent_choices_are_geometric() {
+        // Half of `max_p`, since the average is in the middle of the thresholds.
+        let params = Params { spacing: Spacing::Geometric, max_p: 0.2, ..between() };
+        let gaps = gaps(params, 40.0, 20_000);
+        let share = |range: std::ops::RangeInclusive<u32>| gaps.iter().filter(|gap| range.contains(gap)).count() as f64 / 20_000.0;
+        near_by(gaps.iter().map(|gap| f64::from(*gap)).sum::<f64>() / 20_000.0, 10.0, 0.2);
+        near_by(share(1..=1), 0.1, 0.007);
+        near_by(share(1..=10), 1.0 - 0.9f64.powi(10), 0.01);
+        near_by(share(31..=u32::MAX), 0.9f64.powi(30), 0.005);
+    }
+
+    fn near_by(a: f64, b: f64, by: f64) {
+        assert!((a - b).abs() < by, "{a} is not {b}");
     }
 
     /// With base probability p the gaps are uniform: from 1/p to 2/p - 1 packets with `wait`, from

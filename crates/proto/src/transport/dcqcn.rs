@@ -48,7 +48,7 @@ pub const META: Meta = Meta {
         ("qdisc.wq", "1"),
         ("qdisc.spread", "4"),
         ("qdisc.max_p", "0.2"),
-        ("qdisc.wait", "false"),
+        ("qdisc.spacing", "geometric"),
         ("qdisc.chosen", "mark_only"),
     ],
     kinds: KINDS,
