@@ -12,6 +12,7 @@ mod conformance;
 mod controllers;
 mod credits;
 mod dcpim;
+mod dcqcn;
 mod difs;
 mod failures;
 mod flow_engine;

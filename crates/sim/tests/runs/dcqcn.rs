@@ -1,0 +1,62 @@
+//! DCQCN on one link, against the fixed point of its fluid model: Zhu, Ghobadi, Misra and Padhye, "ECN or Delay: Lessons
+//! Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016, section 3.1.
+
+use crate::common::run;
+
+/// A link of 40 Gb/s, in full packets per second; the parameters of the paper.
+const C: f64 = 40e9 / 8.0 / 1500.0;
+const BYTE_COUNTER: f64 = 10e6 / 1500.0;
+const TIMER: f64 = 55e-6;
+/// Time between two notifications, and time after which alpha decreases.
+const NOTIFY: f64 = 50e-6;
+const ALPHA: f64 = 55e-6;
+const F: f64 = 5.0;
+
+/// The probability of marking at which `n` equal rates neither rise nor fall, with an additive increase in b/s.
+fn fixed_point(n: u32, increase: f64) -> f64 {
+    let (r, increase) = (C / f64::from(n), increase / 8.0 / 1500.0);
+    // Positive if the cuts exceed the increases.
+    let excess = |p: f64| {
+        let pass = |packets: f64| (1.0 - p).powf(packets);
+        let (alpha, notified) = (1.0 - pass(ALPHA * r), 1.0 - pass(NOTIFY * r));
+        let expiries = |packets: f64| p / (pass(-packets) - 1.0);
+        let (bytes, timer) = (expiries(BYTE_COUNTER), expiries(TIMER * r));
+        let target = NOTIFY / notified * increase * r * (pass(F * BYTE_COUNTER) * bytes + pass(F * TIMER * r) * timer);
+        r * alpha / NOTIFY * notified - target * r * (bytes + timer)
+    };
+    let (mut low, mut high) = (1e-7, 0.1);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if excess(middle) > 0.0 { high = middle } else { low = middle }
+    }
+    low
+}
+
+/// The share of marked packets and the mean queue in kB, from 100 to 300 ms.
+fn measured(n: u32, increase: &str) -> (f64, f64) {
+    let until = |end: u32| {
+        let outcome = run(&format!(
+            "end = '{end}ms'\n[topology]\nkind = 'star'\nhosts = {}\nrate = '40Gbps'\ndelay = '1us'\n[workload.x]\nkind = 'incast'\nsenders = {n}\n\
+             size = '100GB'\n[[system]]\nlabel = 'x'\ntransport = {{ kind = 'dcqcn', rate_ai = '{increase}', rate_hai = '{increase}' }}\n\
+             qdisc = {{ kind = 'red_ecn', th_min = '5KB', th_max = '200KB', max_p = 0.01, wq = 1, limit = 'unlimited' }}\n",
+            n + 1
+        ));
+        let port = outcome.ports.into_iter().find(|port| port.name == "s0->h0").unwrap();
+        (port.marks as f64, port.tx_packets as f64, port.mean_queue_bytes * f64::from(end))
+    };
+    let (before, after) = (until(100), until(300));
+    ((after.0 - before.0) / (after.1 - before.1), (after.2 - before.2) / 200.0 / 1e3)
+}
+
+/// The model takes the chance of a mark within 50 us as the rate of notifications and of alpha's increases. With times
+/// counted from one notification to the next, both are up to a tenth lower, so that a queue pair needs more marks. The
+/// queue is where the line from 5 to 200 KB has the share of marks.
+#[test]
+fn marks_and_queue_are_those_of_the_fixed_point() {
+    for (n, increase, bps) in [(2, "5Mbps", 5e6), (4, "5Mbps", 5e6), (4, "10Mbps", 10e6), (2, "40Mbps", 40e6)] {
+        let ((p, queue), expected) = (measured(n, increase), fixed_point(n, bps));
+        assert!((0.95..1.35).contains(&(p / expected)), "{n} senders, {increase}: {p}, {expected} expected");
+        let on_the_line = 5.0 + 195.0 * p / 0.01;
+        assert!((queue / on_the_line - 1.0).abs() < 0.1, "{n} senders, {increase}: {queue} kB, {on_the_line} expected");
+    }
+}
