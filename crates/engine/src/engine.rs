@@ -22,9 +22,9 @@ pub struct Engine<P> {
     pub(crate) areas: Vec<u64>,
     pub(crate) rings: Rings<P>,
     /// Links whose ports share a buffer.
-    groups: Vec<Vec<LinkId>>,
-    /// The index of each link's group; empty if there is no group.
-    group_of: Vec<u32>,
+    groups: Vec<Group>,
+    /// The index of each link's group, and that of the link in its group; empty if there is no group.
+    group_of: Vec<(u32, u32)>,
     /// Leaf of the first waker.
     first_waker: u32,
     pub(crate) wakes: Vec<Time>,
@@ -346,10 +346,21 @@ impl<P: Wire> Engine<P> {
     /// Returns whether a packet may stay at a port that shares a buffer: it need not wait, or there
     /// is room for it.
     fn has_room<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> bool {
-        let (now, group) = (self.now, self.group_of[id.index()] as usize);
-        for n in 0..self.groups[group].len() {
-            self.catch_up(world, self.groups[group][n], now);
+        let (now, (group, place)) = (self.now, self.group_of[id.index()]);
+        let (group, place) = (group as usize, place as usize);
+        for word in 0..self.groups[group].waiting.len() {
+            let mut left = self.groups[group].waiting[word];
+            while left != 0 {
+                let (bit, other) =
+                    (left & left.wrapping_neg(), self.groups[group].links[64 * word + left.trailing_zeros() as usize]);
+                left -= bit;
+                self.catch_up(world, other, now);
+                if self.links[other.index()].waiting() == 0 {
+                    self.groups[group].waiting[word] -= bit;
+                }
+            }
         }
+        self.groups[group].waiting[place / 64] |= 1 << (place % 64);
         let link = &self.links[id.index()];
         !link.is_shaped() && link.is_free(now) || world.admits(id, packet, now)
     }
@@ -459,16 +470,26 @@ impl<P: Wire> Engine<P> {
     }
 }
 
-/// Returns the links whose ports share a buffer, by group, and the group of each link.
-fn groups_of(links: &[(LinkSpec, Far)]) -> (Vec<Vec<LinkId>>, Vec<u32>) {
+/// Links whose ports share a buffer.
+#[derive(Debug, Default)]
+struct Group {
+    links: Vec<LinkId>,
+    /// A bit for each link at whose port packets may wait. The others need not catch up.
+    waiting: Vec<u64>,
+}
+
+/// Returns the links whose ports share a buffer, by group, and the place of each link.
+fn groups_of(links: &[(LinkSpec, Far)]) -> (Vec<Group>, Vec<(u32, u32)>) {
     let most = links.iter().filter_map(|(spec, _)| spec.shared).max();
     let Some(most) = most else { return (Vec::new(), Vec::new()) };
-    let mut groups = vec![Vec::new(); most as usize + 1];
-    let group = |(n, (spec, _)): (u32, &(LinkSpec, Far))| {
+    let mut groups: Vec<Group> = (0..=most).map(|_| Group::default()).collect();
+    let place = |(n, (spec, _)): (u32, &(LinkSpec, Far))| {
         let group = spec.shared.unwrap_or(u32::MAX);
-        groups.get_mut(group as usize).into_iter().for_each(|group: &mut Vec<LinkId>| group.push(LinkId(n)));
-        group
+        let Some(Group { links, waiting }) = groups.get_mut(group as usize) else { return (group, 0) };
+        links.push(LinkId(n));
+        waiting.resize(links.len().div_ceil(64), 0);
+        (group, links.len() as u32 - 1)
     };
-    let group_of = (0..).zip(links).map(group).collect();
+    let group_of = (0..).zip(links).map(place).collect();
     (groups, group_of)
 }

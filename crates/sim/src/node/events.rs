@@ -73,17 +73,21 @@ impl<P: Probe> engine::World for World<P> {
         }
         let net = &self.routing.net;
         let at = net.link(link).from;
-        let mut all = Backlog::default();
-        for other in net.out_links(at) {
-            all.add_all(Self::port(&mut self.ports, other).backlog());
-        }
         if self.pausing {
             self.note_ingress(packet);
         }
         let port = Self::port(&mut self.ports, link);
-        let place = pausing::place(&self.routing.net, port, link, packet);
+        let (place, backlog) = (pausing::place(&self.routing.net, port, link, packet), port.backlog());
+        let of = |other: LinkId| self.ports[other.index()].as_ref().map_or(Backlog::default(), |port| port.backlog());
+        let all = || {
+            net.out_links(at).fold(Backlog::default(), |mut all, other| {
+                all.add_all(of(other));
+                all
+            })
+        };
         let buffer = &mut self.buffers[at.index()];
-        let admits = buffer.admits(packet, place, port.backlog(), all);
+        let admits = buffer.admits(packet, place, backlog, &all);
+        let port = Self::port(&mut self.ports, link);
         if !buffer.paused().is_empty() {
             self.refused.order();
         }

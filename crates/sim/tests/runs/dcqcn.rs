@@ -2,6 +2,7 @@
 //! Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016, section 3.1.
 
 use crate::common::run;
+use base::math;
 
 /// A link of 40 Gb/s, in full packets per second; the parameters of the paper.
 const C: f64 = 40e9 / 8.0 / 1500.0;
@@ -17,7 +18,7 @@ fn fixed_point(n: u32, increase: f64) -> f64 {
     let (r, increase) = (C / f64::from(n), increase / 8.0 / 1500.0);
     // Positive if the cuts exceed the increases.
     let excess = |p: f64| {
-        let pass = |packets: f64| (1.0 - p).powf(packets);
+        let pass = |packets: f64| math::pow(1.0 - p, packets);
         let (alpha, notified) = (1.0 - pass(ALPHA * r), 1.0 - pass(NOTIFY * r));
         let expiries = |packets: f64| p / (pass(-packets) - 1.0);
         let (bytes, timer) = (expiries(BYTE_COUNTER), expiries(TIMER * r));
