@@ -69,6 +69,8 @@ pub struct Routing {
     pub reads: bool,
     /// Whether the router reads the loads of candidates.
     pub measures: bool,
+    /// Whether the router may hold packets in switches.
+    pub holds: bool,
     /// Whether packets from the destination take the cables of packets from the source.
     reversed: bool,
     seed: u64,
@@ -143,6 +145,7 @@ impl Routing {
             fixed: false,
             reads: duties.ports >= PortAccess::Reads,
             measures: duties.ports == PortAccess::Measures,
+            holds: duties.holds,
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),

@@ -71,13 +71,25 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
             assert_eq!(port.backlog(), Backlog::default(), "port {}: the drained queue is not empty", net.link_name(id));
         }
     }
+    // By node: packets that the router holds there.
+    let mut held = vec![0u64; net.nodes().len()];
+    for part in &mut whole.parts {
+        for (held, packets) in held.iter_mut().zip(&mut part.world.held) {
+            let backlog = packets.backlog();
+            *held += u64::from(backlog.packets);
+            inside.packets += u64::from(backlog.packets);
+            inside.bytes += backlog.bytes;
+            inside.ext_blocks += packets.drain();
+            assert_eq!(packets.backlog(), Backlog::default(), "the packets held in a switch are not those counted");
+        }
+    }
     for node in (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none()) {
         let name = &net.node(node).name;
         let own = nodes[node.index()];
         assert_eq!(
             arrived[node.index()] + own.made,
-            offered[node.index()] + own.no_route + own.taken,
-            "switch {name}: the packets that arrived or were made are not the sum of those sent, waiting, dropped, lost, consumed and without a route"
+            offered[node.index()] + own.no_route + own.taken + held[node.index()],
+            "switch {name}: the packets that arrived or were made are not the sum of those sent, waiting, held, dropped, lost, consumed and without a route"
         );
     }
     for world in whole.parts.iter().map(|part| &part.world).filter(|world| world.known_down.is_empty()) {

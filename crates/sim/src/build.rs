@@ -8,6 +8,7 @@ use crate::actors::sample::Sampler;
 use crate::actors::window::WindowActor;
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
+use crate::node::held::HeldPackets;
 use crate::node::host::{Host, HostNic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
@@ -151,6 +152,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         ingress: None,
         next_start: if pausing { vec![Time::MAX; net.nodes().len()] } else { Vec::new() },
         served: Packet::new(FlowId(u32::MAX), Kind::PAUSE, 0),
+        held: if duties.holds { vec![HeldPackets::default(); net.nodes().len()] } else { Vec::new() },
         reverse,
         lossy,
         ext: base::Slab::default(),

@@ -151,7 +151,7 @@ impl Conga {
     /// Returns that switches decide on packets in both directions, and read and write a header in
     /// every packet between leaves.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { decides: Decides::BothWays, ports: PortAccess::Watches, timers: false }
+        Duties { decides: Decides::BothWays, ports: PortAccess::Watches, ..Duties::PLAN }
     }
 
     /// Sends a packet from a host of this leaf to another leaf (section 3.5). Returns its uplink,

@@ -107,7 +107,7 @@ impl Drill {
     }
     /// Returns that switches decide on packets in both directions and read the loads of ports.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { decides: Decides::BothWays, ports: PortAccess::Measures, timers: false }
+        Duties { decides: Decides::BothWays, ports: PortAccess::Measures, ..Duties::PLAN }
     }
 }
 

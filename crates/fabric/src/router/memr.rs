@@ -100,7 +100,7 @@ impl Memr {
     /// Returns that MEMR decides on packets from the source; paths from the destination are
     /// planned.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { decides: Decides::There, ports: PortAccess::Reads, timers: false }
+        Duties { decides: Decides::There, ports: PortAccess::Reads, ..Duties::PLAN }
     }
 
     /// Puts the best port into `self.best`, or all best ports if there is a tie (Alg. 4).

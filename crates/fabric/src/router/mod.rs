@@ -59,6 +59,20 @@ pub trait Router {
     fn take(&mut self, _packet: &Packet, _cx: &mut SwitchCx<'_>) -> bool {
         false
     }
+    /// A packet arrives at the switch of its destination and asks for its next link. Returns whether
+    /// the router holds the packet: it then stays in the switch until [`Router::next_release`] names
+    /// its flow. May rewrite the packet. Called only if the router's duties include it, and not for
+    /// packets of the router's own kinds.
+    fn hold(&mut self, _packet: &mut Packet, _cx: &mut SwitchCx<'_>) -> bool {
+        false
+    }
+    /// Removes and returns the next flow whose held packets leave now, in the order of their
+    /// arrival. Called after every other call at a switch, and refers to that switch. To send the
+    /// held packets after the packet that is being handled, a router releases them by a timer that
+    /// expires at once.
+    fn next_release(&mut self) -> Option<FlowId> {
+        None
+    }
     /// Returns the values of the counters at a port, in the order of the
     /// [counters](base::registry::Meta) of its META.
     fn counts(&self, _link: LinkId) -> &[u64] {
@@ -75,6 +89,9 @@ pub struct Duties {
     pub ports: PortAccess,
     /// Whether switches have timers.
     pub timers: bool,
+    /// Whether the router may hold packets in the switch of their destination: see
+    /// [`Router::hold`].
+    pub holds: bool,
 }
 
 /// Where a router decides on packets.
@@ -121,7 +138,7 @@ pub enum PortAccess {
 
 impl Duties {
     /// All paths are planned in advance.
-    pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortAccess::None, timers: false };
+    pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortAccess::None, timers: false, holds: false };
 }
 
 /// The environment of a router or controller, known from the configuration.
@@ -302,6 +319,8 @@ base::registry! {
         fn on_link(&mut self, link: LinkId, up: bool, cx: &mut SwitchCx<'_>);
         fn on_routes(&mut self, cx: &mut SwitchCx<'_>);
         fn take(&mut self, packet: &Packet, cx: &mut SwitchCx<'_>) -> bool;
+        fn hold(&mut self, packet: &mut Packet, cx: &mut SwitchCx<'_>) -> bool;
+        fn next_release(&mut self) -> Option<FlowId>;
         fn counts(&self, link: LinkId) -> &[u64];
     }
     statics {

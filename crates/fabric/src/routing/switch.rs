@@ -86,6 +86,17 @@ impl Routing {
         router.take(packet, &mut cx)
     }
 
+    /// Offers a packet to the router that may hold it. Returns whether the packet stays in the switch.
+    pub fn hold(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> bool {
+        let (router, mut cx) = at_switch!(self, at, from, site);
+        router.hold(packet, &mut cx)
+    }
+
+    /// Returns the next flow whose held packets leave now.
+    pub fn next_release(&mut self) -> Option<FlowId> {
+        self.router.next_release()
+    }
+
     /// Starts the run at a switch. Called only if switches have timers.
     pub fn start(&mut self, at: NodeId, site: Site<'_>) {
         let (router, mut cx) = at_switch!(self, at, None, site);

@@ -1,6 +1,7 @@
 //! The handling of the engine's events in the world.
 
 use crate::node::pausing;
+use crate::node::held::HeldPackets;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{Hold, HostId, LinkId, Time};
@@ -80,7 +81,8 @@ impl<P: Probe> engine::World for World<P> {
         let (place, backlog) = (pausing::place(&self.routing.net, port, link, packet), port.backlog());
         let of = |other: LinkId| self.ports[other.index()].as_ref().map_or(Backlog::default(), |port| port.backlog());
         let all = || {
-            net.out_links(at).fold(Backlog::default(), |mut all, other| {
+            let held = self.held.get(at.index()).map_or(Backlog::default(), HeldPackets::backlog);
+            net.out_links(at).fold(held, |mut all, other| {
                 all.add_all(of(other));
                 all
             })

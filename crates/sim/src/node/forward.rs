@@ -49,7 +49,7 @@ impl<P: Probe> World<P> {
     /// Handles the packets that a port has dropped, trimmed or returned.
     #[cold]
     #[inline(never)]
-    fn on_refused(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
+    pub fn on_refused(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
         // A packet that is sent back may itself be refused at another port.
         let mut refused = std::mem::take(&mut self.refused);
         let at_switch = self.routing.net.host(self.routing.net.link(link).from).is_none();
@@ -126,18 +126,29 @@ impl<P: Probe> World<P> {
     #[inline(never)]
     pub fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let at = self.routing.net.link(link).to;
-        if self.routing.is_own(packet) && self.at_switch(links, at, |routing, site| routing.take(packet, at, Some(link), site)) {
+        let own = self.routing.is_own(packet);
+        if own && self.at_switch(links, at, |routing, site| routing.take(packet, at, Some(link), site)) {
             let node = &mut self.nodes[at.index()];
             node.taken += 1;
             node.taken_bytes += u64::from(packet.wire_len);
             return packet.free(&mut self.ext);
+        }
+        if self.routing.holds && !own && self.hold(links, link, packet) {
+            return;
         }
         self.send_on(links, link, at, Some(link), packet);
     }
 
     /// Sends a packet from a switch, where it arrived over `from`, to its next hop. If it has none, its loss
     /// counts for `link`.
-    fn send_on(&mut self, links: &mut impl Links<Carried>, link: LinkId, at: NodeId, from: Option<LinkId>, packet: &mut Packet) {
+    pub fn send_on(
+        &mut self,
+        links: &mut impl Links<Carried>,
+        link: LinkId,
+        at: NodeId,
+        from: Option<LinkId>,
+        packet: &mut Packet,
+    ) {
         match self.next_hop(links, at, from, packet) {
             Some(next) => self.send(links, next, packet),
             None => self.lose_at(at, link, links.now(), packet),
@@ -224,7 +235,7 @@ impl<P: Probe> World<P> {
     }
 
     /// Calls the router at a switch, and sends the packets that the switch then makes.
-    fn at_switch<R>(
+    pub fn at_switch<R>(
         &mut self,
         links: &mut impl Links<Carried>,
         at: NodeId,
@@ -235,6 +246,9 @@ impl<P: Probe> World<P> {
         let site = Site { now: links.now(), flows, ext, ports, payload_bytes: 0, moved: None };
         let result = act(&mut self.routing, site);
         self.send_made(links);
+        if self.routing.holds {
+            self.send_released(links, at);
+        }
         if self.pausing {
             self.settle_pauses(links, at);
         } else {

@@ -4,6 +4,8 @@ pub mod arrivals;
 pub mod drops;
 mod events;
 mod forward;
+pub mod held;
+mod holding;
 pub mod host;
 pub mod lossy;
 mod nic;

@@ -36,6 +36,13 @@ impl<P: Probe> World<P> {
         packet.route[INGRESS] = port.unwrap_or(ASK);
     }
 
+    /// Sets the link over which a packet arrived at a switch that has stored the port in the packet.
+    pub fn restore_ingress(&mut self, at: NodeId, packet: &Packet) {
+        let net = &self.routing.net;
+        let link = |port: u8| net.link(LinkId(net.out_base(at) + u32::from(port))).reverse;
+        self.ingress = Some(packet.route[INGRESS]).filter(|port| *port != ASK).map(link);
+    }
+
     /// Notifies the buffer that a packet which it admitted leaves the port of a switch, or is lost there.
     pub fn leaves(&mut self, link: LinkId, packet: &Packet) {
         let net = &*self.routing.net;

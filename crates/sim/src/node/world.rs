@@ -2,6 +2,7 @@
 
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
+use crate::node::held::HeldPackets;
 use crate::node::host::Host;
 use crate::node::lossy::Lossy;
 use crate::node::share::PartShare;
@@ -102,6 +103,8 @@ pub struct World<P> {
     pub ports: Vec<Option<Box<Port>>>,
     /// The buffers that the ports of a switch share, by node; empty if the system has no buffer.
     pub buffers: Vec<AnyBuffer>,
+    /// The packets that routers hold in switches, by node; empty if the router holds none.
+    pub held: Vec<HeldPackets>,
     /// By link: the other direction of its cable. The agent of that port sees the packets that arrive over
     /// this link. Empty if no agent needs them.
     pub reverse: Vec<LinkId>,
