@@ -265,7 +265,7 @@ def stack(ax: Any, parts: Mapping[str, Sequence[float]], names: Sequence[str]) -
     ax.grid(visible=False, axis="y")
 
 
-ORDER = ("handshake", "pacing", "queue", "paused", "other", "transmission", "propagation", "retransmission")
+ORDER = ("handshake", "pacing", "queue", "paused", "reordering", "other", "transmission", "propagation", "retransmission")
 """The order of the parts of a bar from left to right, by the first word of the label."""
 
 

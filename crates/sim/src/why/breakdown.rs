@@ -17,6 +17,9 @@ pub enum TimePart {
     Queue(LinkId),
     /// Waiting at the port of a link while the far end of the link had paused the port.
     Paused(LinkId),
+    /// Waiting in the switch before the port of a link: the router held the packet until the packets before
+    /// it had arrived.
+    Reordering(LinkId),
     /// Transmission onto a link. At the sender's NIC also that of the flow's earlier packets.
     Transmission,
     /// Propagation on the wire, and processing in hosts that have a delay.
@@ -43,15 +46,17 @@ impl TimePart {
             TimePart::Wait => "pacing or window",
             TimePart::Queue(_) => "queue",
             TimePart::Paused(_) => "paused",
+            TimePart::Reordering(_) => "reordering",
             TimePart::Transmission => "transmission",
             TimePart::Propagation => "propagation",
             TimePart::Retransmission(_) => "retransmission",
         }
     }
-    /// Returns the port of the queue or of the pause, or the port where the packet was lost.
+    /// Returns the port of the queue, of the pause or behind the reordering, or the port where the packet was
+    /// lost.
     pub fn port(self) -> Option<LinkId> {
         match self {
-            TimePart::Queue(link) | TimePart::Paused(link) => Some(link),
+            TimePart::Queue(link) | TimePart::Paused(link) | TimePart::Reordering(link) => Some(link),
             TimePart::Retransmission(loss) => loss.port,
             _ => None,
         }

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | arrival at a host or switch | start of transmission | transmission, propagation |
 //! | start of transmission | arrival at the port | paused while the far end pauses the port for this packet, else queue of the port; at the NIC queue only while it sends other flows' packets, else transmission |
+//! | arrival at the port | arrival at the switch | reordering: the router held the packet in the switch |
 //! | hand-over to the NIC of bytes sent before | first hand-over of these bytes | retransmission: the timer that expired, and where the packet was lost |
 //! | hand-over caused by a reply | arrival, at the receiver, of the packet that caused the reply | pacing or window |
 //! | any other hand-over | hand-over of the previous packet | transmission and queue while the NIC sends, else pacing or window |
@@ -293,11 +294,14 @@ impl<'a> Trace<'a> {
                     let before = &sent.hops[i - 1];
                     let came = self.net.link(before.link);
                     let arrival = before.start + came.rate.tx_time(before.packet.wire_len.into()) + came.delay;
-                    for held in self.held.before(hop.link, &before.packet, back.cursor).take_while(|held| held.end > arrival) {
+                    // A packet that the router has held in the switch arrives at the port when it is released.
+                    let at_port = hop.packet.arrival.max(arrival);
+                    for held in self.held.before(hop.link, &before.packet, back.cursor).take_while(|held| held.end > at_port) {
                         back.attribute(TimePart::Queue(hop.link), held.end.min(back.cursor));
-                        back.attribute(TimePart::Paused(hop.link), held.start.max(arrival));
+                        back.attribute(TimePart::Paused(hop.link), held.start.max(at_port));
                     }
-                    back.attribute(TimePart::Queue(hop.link), arrival);
+                    back.attribute(TimePart::Queue(hop.link), at_port);
+                    back.attribute(TimePart::Reordering(hop.link), arrival);
                 }
             }
         }
