@@ -42,7 +42,8 @@ pub struct Packet {
     pub kind: Kind,
     /// Class of strict-priority queues: 0 is served first.
     pub prio: u8,
-    /// ECN code point and flag bits. Eight bits are unused.
+    /// ECN code point and flag bits. The upper eight bits are for a router that is asked at switches
+    /// ([`Packet::ROUTER_BITS`]).
     pub flags: u16,
     /// Egress port at each switch that is still to be crossed, or [`ASK`]. While the packet is in a
     /// switch, the last byte is free.
@@ -163,6 +164,12 @@ impl Packet {
     /// Flag: `rank` is a handle into the extension slab: the block of a policy, freed by the run at
     /// delivery and at every drop.
     pub const TAGGED: u16 = 1 << 7;
+
+    /// The flag bits that a router which is asked at switches may use for itself. They are 0 in
+    /// packets from hosts.
+    pub const ROUTER_BITS: u16 = 0xff << Packet::ROUTER_SHIFT;
+    /// Number of flag bits below [`Packet::ROUTER_BITS`].
+    pub const ROUTER_SHIFT: u32 = 8;
 
     /// Creates a packet of `kind` with no payload and `wire_len` bytes on the wire.
     pub fn new(flow: FlowId, kind: Kind, wire_len: u16) -> Packet {
