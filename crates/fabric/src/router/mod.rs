@@ -296,6 +296,7 @@ fn timer(key: u32) -> TimerKey {
 }
 
 pub mod conga;
+pub mod conweave;
 pub mod dard;
 pub mod difs;
 pub mod drill;
@@ -308,7 +309,7 @@ pub mod spray;
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
     named "router", "routers", "router": "which of several paths a flow takes";
-    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow, drill: Drill }
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow, drill: Drill, conweave: ConWeave }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;

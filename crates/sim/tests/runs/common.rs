@@ -35,7 +35,7 @@ const TUNED: [(&str, &str); 17] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 29] = [
+const VARIANTS: [(&str, &str); 30] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
@@ -56,6 +56,7 @@ const VARIANTS: [(&str, &str); 29] = [
     ("router", "fastest_path period=30us paths=2"),
     ("router", "letflow flowlet_timeout=20us flowlets=5"),
     ("router", "drill samples=1 memory=2"),
+    ("router", "conweave theta_reply=3us theta_inactive=40us resume_extra=5us queues=1"),
     ("router", "difs elephant_bytes=0B rebalance=nsim ties=lowest count_intra_pod=false"),
     ("router", "difs measure=rate period=50us rate_slack=0"),
     // Some ports of MERP have room for few flows.

@@ -1,8 +1,11 @@
 //! Properties that the papers of routers claim, in networks.
 
-use crate::common::{file, run, system, system_of, table};
-use sim::Outcome;
-use sim::outcome::StopReason;
+use crate::both::both;
+use crate::common::{file, plan, run, system, system_of, table};
+use base::{FlowId, Time};
+use sim::outcome::{FlowRow, StopReason};
+use sim::why::{Life, TimePart, watch};
+use sim::{Continue, Outcome};
 
 /// Two leaves and two spines; the link from the second spine to the second leaf has half the rate.
 fn lopsided(router: &str) -> Outcome {
@@ -144,6 +147,101 @@ fn drill_reads_the_same_queues_in_the_engine_and_in_disciplines() {
         outcome.flows.iter().map(|flow| flow.fct_ps()).collect::<Vec<_>>()
     };
     assert_eq!(fcts("droptail"), fcts("strict"));
+}
+
+/// Two leaves of eight hosts and four spines with half the capacity of the hosts, on lossless Ethernet: DCQCN with go-back-N.
+fn lossless(router: &str) -> String {
+    let net = "kind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 8\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'";
+    let rows: Vec<_> = (0..160u64).map(|i| ((i % 8) as u32, (8 + i * 3 % 8) as u32, 100_000, i * 20_000_000)).collect();
+    let flows = table("lossless-leaves", &rows);
+    format!(
+        "[topology]\n{net}\n{flows}[[system]]\ntransport = 'dcqcn'\nbuffer = {{ kind = 'pfc', total = '4MB' }}\nrouter = {router}\n"
+    )
+}
+
+/// Sum of a counter over the ports whose names begin with `ports`.
+fn counted(outcome: &Outcome, column: &str, ports: &str) -> u64 {
+    let at = outcome.port_counters.iter().position(|known| known.column() == column).expect("a counter of this name");
+    outcome.ports.iter().filter(|port| port.name.starts_with(ports)).map(|port| port.counts[at]).sum()
+}
+
+/// ConWeave (SIGCOMM 2023): flows change their paths, and packets reach their receiver in order if packets are held for
+/// as long as ports may be paused. Nothing is lost, so go-back-N retransmits only where a packet arrives out of order.
+#[test]
+fn conweave_reroutes_without_reordering() {
+    let resent = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.retx_packets).sum::<u64>();
+    let outcome = both(&lossless("{ kind = 'conweave', resume_extra = '10ms' }"));
+    assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets, resent(&outcome)), (StopReason::Finished, 0, 0));
+    let [rerouted, held, unheld] = ["rerouted", "held", "unheld"].map(|name| counted(&outcome, &format!("conweave.{name}"), ""));
+    assert!(rerouted > 20 && held > 100 && unheld == 0, "{rerouted} flows rerouted, {held} packets held, {unheld} not held");
+    let others = ["'conweave'", "{ kind = 'conweave', queues = 0 }", "'spray'"].map(|router| run(&lossless(router)));
+    let [auto, unordered, sprayed] = others.each_ref().map(resent);
+    assert!(auto < unordered && unordered < sprayed && sprayed > 1000, "{auto}, {unordered}, {sprayed}");
+    assert!(others.iter().all(|outcome| outcome.counters.dropped_packets == 0));
+}
+
+/// The time in which packets are held is a part of the completion times of flows.
+#[test]
+fn held_packets_wait_for_their_order() {
+    let point = &plan(&lossless("'conweave'")).points[0];
+    let open = |flow: &FlowRow| Time(flow.start_ps.unwrap())..Time(flow.finish_ps.unwrap());
+    let flows = run(&lossless("'conweave'")).flows;
+    let lives: Vec<Life> = flows.iter().map(|flow| Life { flow: FlowId(flow.flow_id), open: open(flow) }).collect();
+    let found = watch(&point.run, &lives, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap();
+    let mut waits = 0;
+    for one in &found {
+        assert_eq!(one.totals().iter().map(|(_, time)| time).sum::<u64>(), one.flow.fct_ps().unwrap());
+        let port = format!("leaf1->h{}", one.flow.dst);
+        let port = point.run.net.link_named(&port).unwrap();
+        let reordering = one.totals().into_iter().filter(|(part, _)| matches!(part, TimePart::Reordering(_)));
+        for (part, time) in reordering {
+            assert_eq!(part, TimePart::Reordering(port));
+            waits += u64::from(time > 0);
+        }
+    }
+    assert!(waits > 5, "{waits} flows");
+}
+
+/// The path over the second spine is 100 us longer. Flows that begin there are rerouted, and their packets over the first
+/// spine are held for that time: they fill the shared buffer, so the leaf pauses the first spine although the ports to the
+/// hosts are idle.
+#[test]
+fn held_packets_count_in_the_buffer_of_the_switch() {
+    let mut cables = String::from("a,b,rate,delay\n");
+    for i in 0..8 {
+        cables += &format!("h{i},leaf{},10Gbps,1us\n", i / 4);
+    }
+    for (leaf, spine, delay) in [(0, 0, "1us"), (0, 1, "1us"), (1, 0, "1us"), (1, 1, "100us")] {
+        cables += &format!("leaf{leaf},spine{spine},10Gbps,{delay}\n");
+    }
+    let cables = file("long-path.csv", &cables);
+    let flows = table("long-path", &[0, 1, 2, 3].map(|i| (i, 4 + i, 1_000_000, u64::from(i))));
+    let outcome = |buffer: &str, queues: &str| {
+        both(&format!(
+            "[topology]\nkind = 'file'\npath = '{cables}'\n{flows}[[system]]\n\
+             transport = {{ kind = 'dctcp', init_window = 1000, max_cwnd = 1000, handshake = false }}\n\
+             qdisc = {{ kind = 'droptail', limit = 'unlimited' }}\nbuffer = {{ {buffer} }}\n\
+             router = {{ kind = 'conweave', theta_reply = '30us'{queues} }}\n"
+        ))
+    };
+    let lossless = |queues: &str| {
+        let outcome = outcome("kind = 'pfc', total = '4MB', xoff = '30KB'", queues);
+        assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets), (StopReason::Finished, 0));
+        let pauses = ["spine0->leaf1", "spine1->leaf1"].map(|port| counted(&outcome, "pfc.pauses", port));
+        let reordered: u64 = outcome.flows.iter().map(|flow| flow.reordered).sum();
+        (pauses, counted(&outcome, "conweave.held", ""), reordered)
+    };
+    let (held, unheld) = (lossless(""), lossless(", queues = 0"));
+    assert!(held.0[0] > 0 && held.0[1] == 0 && held.1 > 20 && held.2 == 0, "{held:?}");
+    assert!(unheld.0 == [0, 0] && unheld.1 == 0 && unheld.2 > 20, "{unheld:?}");
+    // In a buffer without pauses, packets that find no room are dropped instead of held.
+    let drops = |queues: &str| {
+        let outcome = outcome("kind = 'complete', total = '60KB'", queues);
+        assert_eq!(outcome.stop_reason, StopReason::Finished);
+        outcome.ports.iter().filter(|port| port.name.starts_with("leaf1->")).map(|port| port.drops).sum::<u64>()
+    };
+    let [held, unheld] = ["", ", queues = 0"].map(drops);
+    assert!(held > 100 && unheld < 50, "{held}, {unheld}");
 }
 
 /// MERP section 4.4: flow tables of 4 entries and 50 flows in a fat tree, with every router that MERP supports.
