@@ -1,12 +1,14 @@
 //! The contract between the TCP machine and a congestion controller.
 
+use super::delivery::{Deliveries, RateSample};
 use crate::flow::Flow;
 use crate::packet::Packet;
-use base::{Dur, Time};
+use base::{Dur, Rng, Time};
 
 /// A congestion controller. One controller serves all flows of a host and keeps a `State` for each.
 /// The TCP machine handles recovery: between a loss and the end of recovery only the machine
-/// changes the window. The machine also ensures that marks cut a window at most once.
+/// changes the window, unless the controller keeps a record of deliveries. The machine also ensures
+/// that marks cut a window at most once.
 pub trait Congestion {
     /// The controller's state of one flow.
     type State;
@@ -55,6 +57,15 @@ pub trait Congestion {
     fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
         Time::ZERO
     }
+    /// Returns the record of deliveries in the state of a flow, for controllers that measure the
+    /// delivery rate. The machine then keeps the record, and calls [`Congestion::on_delivery`].
+    #[inline(always)]
+    fn deliveries(_state: &mut Self::State) -> Option<&mut Deliveries> {
+        None
+    }
+    /// Called after all other methods for every ACK that delivers data, cumulatively or selectively,
+    /// in recovery too: sets the window. Only for controllers with a record of deliveries.
+    fn on_delivery(&self, _state: &mut Self::State, _window: &mut Window, _sample: &RateSample, _rng: &mut Rng) {}
 }
 
 /// How a connection uses explicit congestion notification.

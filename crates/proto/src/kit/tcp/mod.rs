@@ -49,7 +49,9 @@
 
 mod answer;
 mod congestion;
+mod delivery;
 mod growth;
+mod measure;
 mod options;
 pub(crate) mod receiver;
 mod sack;
@@ -64,6 +66,7 @@ pub(crate) use answer::Answer;
 pub use answer::{Blocks, Echo};
 use base::{FlowId, FlowMap, Rate, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
+pub use delivery::{Deliveries, LostSegment, RateSample};
 pub use growth::{Growth, half_flight};
 pub use options::{AfterLostSyn, Config, FlightSize, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
@@ -170,6 +173,7 @@ impl<C: Congestion> Tcp<C> {
         if let Some(blocks) = &blocks {
             answer.echo.feedback = blocks.feedback;
         }
+        sender.before_ack::<C>();
         let acked = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
         if acked.fast_retransmit {
             cx.note_fast_retransmit(flow);
@@ -182,6 +186,7 @@ impl<C: Congestion> Tcp<C> {
         if acked.new_data && Self::is_late(&self.config, sender, flow, cx) {
             return self.give_up(flow, cx);
         }
+        sender.measure(&answer, blocks.as_ref(), cx.now, &self.config, &self.control, cx.rng);
         match acked.timer {
             Restart::Keep => {}
             // RFC 6298 (5.3), (5.2).
@@ -252,6 +257,9 @@ impl<C: Congestion> Transport for Tcp<C> {
             }
             let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
             packet.flags = sender.on_sent(&segment, self.control.ecn());
+            if let Some(deliveries) = C::deliveries(&mut sender.control) {
+                deliveries.on_sent(segment.offset, segment.len, cx.now);
+            }
             self.control.on_sent(&mut sender.control, cx.now, sender.snd_max);
             // RFC 6298 (5.1).
             if !sender.timer {

@@ -43,7 +43,7 @@ pub(crate) struct Sender<S> {
     /// The next new segment reports the cut to the receiver (CWR).
     report_cut: bool,
     /// Present with selective acknowledgments.
-    sack: Option<Box<Sack>>,
+    pub(super) sack: Option<Box<Sack>>,
     pub(crate) control: S,
     pub(crate) rtt: Rtt,
     /// The retransmission timer is running.
