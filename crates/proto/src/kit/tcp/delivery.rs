@@ -2,7 +2,8 @@
 //! per segment in flight, the bytes delivered and lost so far, and a rate sample per ACK.
 //!
 //! Source: draft-ietf-ccwg-bbr section 4.1 (delivery rate samples; the variables have its names).
-//! Every segment but the last of a flow is full, so that the record counts segments by number.
+//! RFC 8985 section 6.2 for lost retransmissions. Every segment but the last of a flow is full, so
+//! that the record counts segments by number.
 
 use super::answer::Blocks;
 use crate::ranges::Ranges;
@@ -41,6 +42,10 @@ pub struct Deliveries {
     cwnd_limited: Option<u64>,
     last_sent: Option<(Time, u64)>,
     losses: Vec<LostSegment>,
+    /// Retransmissions, in order of departure, and their segments.
+    resent: VecDeque<(Time, u64)>,
+    /// RACK.xmit_ts: when the segment was sent that was sent last among those delivered.
+    newest_sent: Time,
 }
 
 /// A segment that was sent and is not acknowledged: the state of the flow when it was last sent.
@@ -162,7 +167,14 @@ impl Deliveries {
             cwnd_limited: None,
             last_sent: None,
             losses: Vec::new(),
+            resent: VecDeque::new(),
+            newest_sent: Time::ZERO,
         }
+    }
+    /// C.inflight: returns the bytes in flight.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
     }
     /// Returns when the last segment was sent, and its bytes.
     #[inline]
@@ -214,7 +226,10 @@ impl Deliveries {
             first_send_time: self.first_send_time,
         };
         match self.segments.get_mut(place) {
-            Some(known) => *known = record,
+            Some(known) => {
+                *known = record;
+                self.resent.push_back((now, number));
+            }
             None => self.segments.push_back(record),
         }
     }
@@ -318,6 +333,10 @@ impl Deliveries {
             SegmentPlace::Lost => self.lost_out -= bytes,
         }
         record.place = SegmentPlace::Delivered;
+        // RFC 8985 section 6.2 step 2: a delivery that soon is that of the first copy.
+        if !record.resent || ack.now.since(record.send_time) >= self.min_rtt {
+            self.newest_sent = self.newest_sent.max(record.send_time);
+        }
         self.delivered += bytes;
         self.marked += if ack.ece { bytes } else { 0 };
         self.delivered_time = ack.now;
@@ -340,6 +359,26 @@ impl Deliveries {
             number += 1;
         }
         self.tested = number;
+    }
+    /// Finds retransmissions lost that left a quarter of a round trip before a segment that is
+    /// delivered (RFC 8985 section 6.2 steps 4 and 5). Returns the bytes of the first of them.
+    pub(crate) fn lose_again(&mut self) -> Option<Range<u64>> {
+        while let Some(&(at, number)) = self.resent.front()
+            && at.after(self.min_rtt / 4) < self.newest_sent
+        {
+            self.resent.pop_front();
+            let place = number.checked_sub(self.first).map(|place| place as usize);
+            if let Some((place, record)) = place.and_then(|place| Some((place, self.segments.get(place)?)))
+                && record.place == SegmentPlace::InFlight
+                && record.send_time == at
+            {
+                let start = number * self.smss;
+                let range = start..start + u64::from(record.len);
+                self.lose(place);
+                return Some(range);
+            }
+        }
+        None
     }
     /// Finds all segments in flight lost: the retransmission timer has expired.
     pub fn lose_all(&mut self) {
@@ -474,6 +513,64 @@ mod tests {
         assert_eq!((all.newly_acked, all.total, all.rtt, all.lost), (1000, 6000, None, 0));
     }
 
+    /// Segment 0 is lost, retransmitted at 110 us, and lost again. Segment 11 leaves 25 us later, segment 12
+    /// 26 us later: only its delivery is more than a quarter of the round trip of 100 us.
+    #[test]
+    fn a_lost_retransmission_is_found_by_later_deliveries() {
+        let mut record = sent(&[0; 10]);
+        ack(&mut record, 100, 0, &[(1, 4)], 1);
+        record.clear_losses();
+        record.on_sent(10 * SMSS, 1000, at(100));
+        record.on_sent(0, 1000, at(110));
+        record.on_sent(11 * SMSS, 1000, at(135));
+        record.on_sent(12 * SMSS, 1000, at(136));
+        ack(&mut record, 235, 0, &[(1, 12)], 9);
+        assert_eq!((record.lose_again(), record.loss(0)), (None, None));
+        ack(&mut record, 236, 0, &[(1, 13)], 10);
+        assert_eq!((record.lose_again(), record.lose_again()), (Some(0..SMSS), None));
+        let lost = LostSegment { number: 0, size: 1000, tx_in_flight: 8000, lost: 1000, app_limited: false };
+        assert_eq!((record.loss(0), record.loss(1), record.in_flight), (Some(lost), None, 0));
+        // The next copy counts anew.
+        record.on_sent(0, 1000, at(236));
+        record.on_sent(13 * SMSS, 1000, at(240));
+        ack(&mut record, 340, 0, &[(1, 14)], 11);
+        assert_eq!(record.lose_again(), None);
+    }
+
+    /// RFC 8985 section 6.2 step 2: the first copy of segment 1 arrives late, 5 us after the retransmission.
+    #[test]
+    fn a_late_first_copy_does_not_make_other_retransmissions_lost() {
+        let mut record = sent(&[0; 6]);
+        ack(&mut record, 100, 0, &[(2, 6)], 2);
+        record.on_sent(0, 1000, at(100));
+        record.on_sent(SMSS, 1000, at(150));
+        ack(&mut record, 155, 0, &[(1, 6)], 2);
+        assert_eq!(record.lose_again(), None);
+    }
+
+    #[test]
+    fn a_rescue_retransmission_is_not_lost_by_the_rule_of_duplicates() {
+        let mut record = sent(&[0; 9]);
+        record.on_sent(5 * SMSS, 1000, at(50));
+        ack(&mut record, 100, 0, &[(6, 9)], 6);
+        let numbers: Vec<u64> = (0..).map_while(|i| record.loss(i)).map(|lost| lost.number).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    }
+
+    /// Segment 0 is retransmitted at 110 us and, after a timeout, at 1000 us. Segment 2, sent at 200 us,
+    /// arrives late: this says something about the copy of 110 us only.
+    #[test]
+    fn only_the_last_copy_of_a_segment_can_be_lost() {
+        let mut record = sent(&[0, 0]);
+        ack(&mut record, 100, 0, &[(1, 2)], 1);
+        record.on_sent(0, 1000, at(110));
+        record.on_sent(2 * SMSS, 1000, at(200));
+        record.lose_all();
+        record.on_sent(0, 1000, at(1000));
+        ack(&mut record, 1010, 0, &[(1, 3)], 0);
+        assert_eq!(record.lose_again(), None);
+    }
+
     #[test]
     fn a_timeout_loses_everything_in_flight_and_keeps_what_was_delivered() {
         let mut record = sent(&[0; 5]);
@@ -512,6 +609,19 @@ mod tests {
         assert!(ack(&mut record, 200, 3, &[], 0).expect("data is delivered").app_limited);
         record.on_sent(3 * SMSS, 1000, at(200));
         assert!(!ack(&mut record, 300, 4, &[], 0).expect("data is delivered").app_limited);
+    }
+
+    #[test]
+    fn data_that_is_lost_and_not_retransmitted_is_data_to_send() {
+        for (retransmitted, app_limited) in [(false, false), (true, true)] {
+            let mut record = sent(&[0; 4]);
+            ack(&mut record, 100, 0, &[(1, 4)], 1);
+            if retransmitted {
+                record.on_sent(0, 1000, at(100));
+            }
+            record.before_ack(true, 9 * SMSS);
+            assert_eq!(record.app_limited > 0, app_limited);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::answer::{Answer, Blocks};
 use super::congestion::Congestion;
 use super::delivery::DeliveryAck;
 use super::options::Config;
-use super::sender::{Sender, seq};
+use super::sender::{Phase, Sender, seq};
 use base::{Rng, Time};
 
 impl<S> Sender<S> {
@@ -33,6 +33,13 @@ impl<S> Sender<S> {
         let echo = (config.timestamps || !answer.echo.resent).then_some(answer.echo.sent_at);
         let ack = DeliveryAck { now, snd_una: self.snd_una, blocks, lost_below, ece: answer.ece, echo };
         let Some(mut sample) = deliveries.on_ack(&ack) else { return };
+        while let Some(range) = deliveries.lose_again() {
+            sample.newly_lost += range.end - range.start;
+            if let (Phase::Recovery { .. }, Some(sack)) = (self.phase, &mut self.sack) {
+                sack.lose_again(range);
+            }
+        }
+        sample.in_flight = deliveries.in_flight();
         (sample.srtt, sample.recovering) = (self.rtt.srtt(), seq(self.snd_una) <= self.recover);
         control.on_delivery(&mut self.control, &mut self.window, &sample, rng);
         self.window.cwnd = self.window.cwnd.min(config.max_window);

@@ -38,6 +38,10 @@
 //!   filled in order, and no recovery begins before all bytes sent up to the timeout are
 //!   acknowledged.
 //!
+//! - For controllers that measure the delivery rate, a retransmission is lost when a segment that
+//!   left a quarter of the shortest round trip later has arrived (RFC 8985 section 6.2), and is sent
+//!   once more in the same recovery. For all other controllers a lost retransmission waits for the
+//!   timer (RFC 6675).
 //! - `give_up` counts only bytes that were never sent as left: bytes that are in flight, or count
 //!   as lost, may have arrived. A flow whose deadline has passed is given up even if all of it was
 //!   sent. A sender that gives a flow up sends no message to its receiver; packets in flight

@@ -18,6 +18,8 @@ pub(super) struct Sack {
     high_rxt: u64,
     /// No rescue retransmission before all bytes below are acknowledged (RescueRxt).
     rescue_rxt: u64,
+    /// Retransmissions that are known to be lost.
+    lost_again: Ranges,
 }
 
 /// The next transmission of a recovery.
@@ -40,6 +42,7 @@ impl Sack {
     /// Removes bytes below `snd_una`, which are acknowledged.
     pub fn on_acked(&mut self, snd_una: u64) {
         self.sacked.remove_below(snd_una);
+        self.lost_again.remove_below(snd_una);
         self.high_rxt = self.high_rxt.max(snd_una);
     }
     /// Forgets everything (RFC 2018 section 8): after a timeout the receiver may have dropped what it had.
@@ -54,6 +57,11 @@ impl Sack {
     /// Records bytes retransmitted by [`Next::Hole`].
     pub fn on_resent(&mut self, end: u64) {
         self.high_rxt = self.high_rxt.max(end);
+        self.lost_again.remove_below(end);
+    }
+    /// Records that the retransmission of `range` is lost: the range is retransmitted first.
+    pub fn lose_again(&mut self, range: Range<u64>) {
+        self.lost_again.insert(range);
     }
     /// Records a rescue retransmission in the recovery that ends at `recovery_point`.
     pub fn on_rescued(&mut self, recovery_point: u64) {
@@ -88,13 +96,17 @@ impl Sack {
             let resent = hole.end.min(self.high_rxt).saturating_sub(hole.start);
             not_lost + resent
         };
-        self.sacked.holes(snd_una..snd_nxt).map(of).sum()
+        let pipe: u64 = self.sacked.holes(snd_una..snd_nxt).map(of).sum();
+        pipe.saturating_sub(self.lost_again.bytes())
     }
     /// NextSeg: returns the next transmission. `new`: there is unsent data, and the receive window
     /// allows it.
     pub fn next(&self, snd_una: u64, snd_nxt: u64, smss: u64, new: bool) -> Option<Next> {
         let top = self.sacked.iter().next_back().map_or(0, |last| last.start);
         let segment = |hole: Range<u64>| hole.start..hole.end.min(hole.start + smss);
+        if let Some(hole) = self.lost_again.iter().find_map(|range| self.hole(range.start, range.end)) {
+            return Some(Next::Hole(segment(hole)));
+        }
         let from = self.high_rxt.max(snd_una);
         let hole = if from < top { self.hole(from, top).map(segment) } else { None };
         match hole {
@@ -159,6 +171,23 @@ mod tests {
         assert_eq!(next(70, false, 1), ('r', 90, 100));
         board.on_rescued(100);
         assert_eq!(what(board.next(20, 100, SMSS, false)), ('-', 0, 0));
+    }
+
+    #[test]
+    fn a_lost_retransmission_goes_first_and_is_not_in_flight() {
+        let mut board = board(&[(10, 20), (30, 60), (70, 80)], 30);
+        // In flight: 0..10 and 20..30 again, 60..70 and 80..100.
+        assert_eq!(board.pipe(0, 100, SMSS), 50);
+        board.lose_again(0..10);
+        assert_eq!((board.pipe(0, 100, SMSS), what(board.next(0, 100, SMSS, true))), (40, ('h', 0, 10)));
+        board.on_resent(10);
+        assert_eq!((board.pipe(0, 100, SMSS), what(board.next(0, 100, SMSS, true))), (50, ('n', 0, 0)));
+        // It has arrived in the meantime.
+        board.lose_again(20..30);
+        board.sacked.insert(20..30);
+        assert_eq!(what(board.next(0, 100, SMSS, true)), ('n', 0, 0));
+        board.on_acked(30);
+        assert!(board.lost_again.is_empty());
     }
 
     proptest! {
