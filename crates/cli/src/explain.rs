@@ -39,7 +39,7 @@ pub fn text(kind: &str) -> Result<String, Failure> {
 const ABSENT: &[(&[&str], &str, &str)] = &[
     (&["bic", "htcp"], "cubic", "its window also grows with the time since the last loss, but by another function"),
     (&["quic"], "newreno", "RFC 9002 takes its congestion control from NewReno"),
-    (&["bbr", "vegas", "ledbat"], "newreno", "it is TCP without a model of the rate and delay of the path"),
+    (&["vegas", "ledbat"], "newreno", "it is TCP without a model of the delay of the path"),
     (
         &["roce", "rocev2", "rdma", "irn"],
         "dcqcn",

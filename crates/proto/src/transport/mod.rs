@@ -11,6 +11,7 @@ use base::{FlowId, TimerKey};
 
 pub mod aemon;
 pub mod aeolus;
+pub mod bbr;
 pub mod botcp;
 pub mod cubic;
 pub mod d2tcp;
@@ -43,7 +44,7 @@ base::registry! {
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
-        cubic: Cubic on tcp::TEXT, swift: Swift on tcp::TEXT, mptcp: Mptcp on tcp::TEXT,
+        cubic: Cubic on tcp::TEXT, bbr: Bbr on tcp::TEXT, swift: Swift on tcp::TEXT, mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,

@@ -51,6 +51,7 @@ const VARIANTS: [(&str, &str); 30] = [
     ("qdisc", "trim headers=2pkt weight=2"),
     ("qdisc", "trim headers=200B full=drop trimmed=arriving"),
     ("qdisc", "strict classes=3 evict=worst_class mark=2pkt"),
+    ("transport", "bbr ecn=true quantum_time=1ms ack_every=2"),
     ("router", "spray mode=round_robin"),
     ("router", "conga mode=edge flowlet_gap=20us"),
     ("router", "fastest_path period=30us paths=2"),

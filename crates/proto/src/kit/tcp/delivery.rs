@@ -185,6 +185,11 @@ impl Deliveries {
     pub fn loss(&self, place: usize) -> Option<LostSegment> {
         self.losses.get(place).copied()
     }
+    /// Adds a segment to the list of lost segments.
+    #[cfg(test)]
+    pub(crate) fn note_loss(&mut self, lost: LostSegment) {
+        self.losses.push(lost);
+    }
     /// Forgets the list of lost segments.
     pub fn clear_losses(&mut self) {
         self.losses.clear();

@@ -126,6 +126,12 @@ impl<C: Congestion> Tcp<C> {
         self.senders.insert(flow, sender);
     }
 
+    /// Returns the controller's state of an open flow.
+    #[cfg(test)]
+    pub(crate) fn state(&self, flow: FlowId) -> Option<&C::State> {
+        self.senders.get(flow).map(|sender| &sender.control)
+    }
+
     /// Queues `flow` if it may send.
     #[inline]
     fn wake(ready: &mut RoundRobin, config: &Config, flow: FlowId, sender: &mut Sender<C::State>) {

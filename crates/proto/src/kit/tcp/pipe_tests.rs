@@ -7,7 +7,9 @@ use crate::flow::FlowStats;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, aemon, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, swift, tcp_ecn};
+use crate::transport::{
+    AnyParams, AnyTransport, aemon, bbr, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, swift, tcp_ecn,
+};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, Rng, Time};
 use proptest::prelude::*;
@@ -50,7 +52,7 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::TcpEcn(tcp_ecn::Params { tcp: plain.clone() }),
         AnyParams::TcpEcn(tcp_ecn::Params { tcp: sack(&delayed) }),
         AnyParams::Dctcp(dctcp::Params { tcp: quick.clone(), ..dctcp::Params::defaults() }),
-        AnyParams::Dctcp(dctcp::Params { tcp: delayed, ..dctcp::Params::defaults() }),
+        AnyParams::Dctcp(dctcp::Params { tcp: delayed.clone(), ..dctcp::Params::defaults() }),
         AnyParams::Dctcp(dctcp::Params { tcp: sack(&quick), min_cwnd: 2, ..dctcp::Params::defaults() }),
         AnyParams::D2tcp(d2tcp::Params::defaults()),
         AnyParams::L2dct(l2dct::Params::defaults()),
@@ -60,6 +62,8 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
         AnyParams::Cubic(cubic::Params { tcp: plain, ecn: true, ..cubic::Params::defaults() }),
         AnyParams::Cubic(cubic::Params { tcp: sack(&quick), hystart: false, ..cubic::Params::defaults() }),
+        AnyParams::Bbr(bbr::Params::defaults()),
+        AnyParams::Bbr(bbr::Params { ecn: true, tcp: sack(&delayed), ..bbr::Params::defaults() }),
         AnyParams::Swift(swift::Params::defaults()),
         AnyParams::Swift(swift::Params { tcp: quick.clone(), ..swift::Params::defaults() }),
         AnyParams::Mptcp(mptcp::Params::defaults()),
