@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-REACTIVE, NETWORK, RECEIVER = "windows that react", "switches schedule", "receivers schedule"
-FAMILIES = {REACTIVE: 0, NETWORK: 2, RECEIVER: 1}
+REACTIVE, RDMA, NETWORK, RECEIVER = "windows that react", "RDMA: rates that react", "switches schedule", "receivers schedule"
+FAMILIES = {REACTIVE: 0, RDMA: 3, NETWORK: 2, RECEIVER: 1}
 """The part that decides which packets are sent, with a style number."""
 FAMILY = {
-    **dict.fromkeys(("NewReno", "TCP with ECN", "DCTCP", "L2DCT", "PIAS", "BOTCP", "MPTCP"), REACTIVE),
+    **dict.fromkeys(("NewReno", "CUBIC", "BBR", "TCP with ECN", "DCTCP", "L2DCT", "PIAS", "BOTCP", "MPTCP", "Swift"), REACTIVE),
+    **dict.fromkeys(("DCQCN", "TIMELY", "HPCC", "PowerTCP", "theta-PowerTCP"), RDMA),
     **dict.fromkeys(("pFabric", "MERP", "PDQ"), NETWORK),
-    **dict.fromkeys(("ExpressPass", "Aeolus", "SSP", "pHost", "Homa", "NDP"), RECEIVER),
+    **dict.fromkeys(("ExpressPass", "Aeolus", "SSP", "pHost", "Homa", "NDP", "SIRD", "dcPIM"), RECEIVER),
 }
 
 

@@ -35,7 +35,7 @@ const TUNED: [(&str, &str); 17] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 30] = [
+const VARIANTS: [(&str, &str); 31] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
