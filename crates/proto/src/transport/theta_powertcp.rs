@@ -17,6 +17,9 @@
 //! Assumed:
 //! - T is the smallest round trip of the queue pair, at most `base_rtt`, as in the authors' program:
 //!   a flow on a short path would otherwise fill the rest of a longer one with its queue.
+//! - `min_current` is that of the authors' program. Without it, a queue that drains at line rate has
+//!   no power, and all windows grow at once: with 16 senders the queue oscillates around ten
+//!   bandwidth-delay products.
 //! - Otherwise as in `powertcp`.
 
 use crate::contract::Env;
@@ -48,7 +51,7 @@ base::params! {
         /// Power at which the window stays, as a multiple of that of a full link without queue.
         target: f64 = "1" in 0.01..=100.0, "Alg. 2; authors' program: 1.05";
         /// Smallest gradient plus one.
-        min_current: Fraction = "0" in Fraction(0)..=Fraction::ONE, "Alg. 2; authors' program: 0.5";
+        min_current: Fraction = "0.5" in Fraction(0)..=Fraction::ONE, "authors' program; Alg. 2: 0";
         /// Whether ACKs within a round trip change the window.
         fast_react: bool = "false", "Alg. 2: once per round trip";
     }

@@ -1,7 +1,7 @@
 //! The handling of the engine's events in the world.
 
-use crate::node::pausing;
 use crate::node::held::HeldPackets;
+use crate::node::pausing;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{Hold, HostId, LinkId, Time};
