@@ -135,6 +135,11 @@ def fig5(results: Results) -> Figure:
     return versus(results, None, None, (0.4, 0.8), ("f5-max-er", "f5-ten-times"), ("f5-tail",))
 
 
+def today(results: Results) -> Figure:
+    """Draws MERP and pFabric beside later transports, by load."""
+    return panels(results, [Panel("mean_slowdown", ""), Panel("p99_er", ""), Panel("max_er", "")])
+
+
 def fig6(results: Results) -> Figure:
     """Expansion ratios and tail FCT, mean size 150 kB."""
     return versus(results, (0, 10), (0, 45), (0.02, 0.16), ("f6-max-er", "f6-fifteen"), ("f6-tail",))

@@ -12,7 +12,7 @@ from flowloom.base import words
 from flowloom.figures import distributions, style, traces
 from flowloom.figures.drawing import Array
 from flowloom.figures.kinds.slowdown import draw as by_size
-from flowloom.figures.panels import DWARFED, range_panel
+from flowloom.figures.panels import DWARFED, metric_panels, range_panel
 from flowloom.papers.measures import flows, ports, share, statistic, totals, transport, wasted_credits
 from flowloom.runs.data import Data, Run
 from flowloom.runs.numbers import Curves, Measure, Points, Sample, average, minus, quotient, relative
@@ -418,6 +418,14 @@ sens_buffer = named(
 sens_credits = listed(
     [name + change for name in (*BASES, SSP) for change in ("", ", alpha 1/2", ", Algorithm 1")], TAIL, DONE, LARGE_ONES, WASTED
 )
+
+
+def today(results: Results) -> Figure:
+    """Draws SSP beside later transports, by load."""
+    shown = ("mean_fct_short_s", "p99_fct_short_s", "mean_fct_long_s", "max_queue_bytes")
+    return metric_panels(results, dict.fromkeys(shown, ""), "workload.web.load", width=3.2)
+
+
 CHOICES = (
     "two levels",
     "least left first",
