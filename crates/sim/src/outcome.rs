@@ -425,6 +425,8 @@ pub struct Counters {
     pub made_bytes: Option<u64>,
     /// Number of times that the controller set the path of a flow; `None` without a controller.
     pub moves: Option<u64>,
+    /// The time for which neighbours paused ports, all ports together; `None` if no neighbour can.
+    pub paused_ps: Option<u64>,
     /// The measurement window; `None` for ideal schedules, which count nothing over time, and if the run
     /// ended before the window began.
     pub window: Option<Measured>,

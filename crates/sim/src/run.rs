@@ -271,6 +271,9 @@ fn drive<E: Driver<Carried>, P: Probe>(
         (counters.made_packets, counters.made_bytes) = (Some(packets), Some(bytes));
     }
     counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
+    let port_counters = port_counters(spec);
+    let paused = port_counters.iter().position(|counter| counter.counter.name == "paused_ps");
+    counters.paused_ps = paused.map(|at| ports.iter().map(|port| port.counts[at]).sum());
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
     let deadlock = actors::deadlocks(&actors).and_then(|deadlocks| deadlocks.found.clone());
     let sampled = actors
@@ -285,7 +288,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
             agents,
             counters,
             flow_counters: rows::flow_counters(spec),
-            port_counters: port_counters(spec),
+            port_counters,
             complete,
             stop_reason,
             deadlock,

@@ -37,6 +37,7 @@ METRICS = (
     "p99_er",
     "data_drops",
     "timeouts",
+    "paused_share",
 )
 """The metrics of the summary table, in this order; metrics that the results do not have are left out."""
 
