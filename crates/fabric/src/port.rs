@@ -90,6 +90,10 @@ impl Port {
     pub fn is_shaped(&self) -> bool {
         self.pausing.is_some() || self.qdisc.is_shaped()
     }
+    /// Returns whether the far end has paused a class.
+    pub fn is_paused(&self) -> bool {
+        self.pausing.as_ref().is_some_and(|pausing| pausing.held != 0)
+    }
     /// Returns the total waiting time so far of the packets that wait at `now`; see
     /// [`Qdisc::waited`].
     pub fn waited(&self, now: Time) -> u64 {

@@ -154,7 +154,7 @@ impl<P: Probe> engine::World for World<P> {
     /// the port is idle and not paused.
     #[inline(always)]
     fn passes_shaped(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
-        !self.pausing && self.passes(link, packet, now)
+        if self.pausing { self.passes_unpaused(link, packet, now) } else { self.passes(link, packet, now) }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{FlowId, LinkId, NodeId, Time};
-use engine::Links;
+use engine::{Links, World as _};
 use fabric::agent::{Agent, PortCx};
 use fabric::buffer::{Buffer, ORDER_BYTES, Pause, Place};
 use fabric::net::Net;
@@ -52,6 +52,23 @@ impl<P: Probe> World<P> {
         }
         let port = self.ports[link.index()].as_deref().expect("a port of a switch that pauses neighbours");
         self.buffers[at.index()].on_leave(packet, place(net, port, link, packet));
+    }
+
+    /// Lets a packet pass a port that is idle, has no packets and is not paused. Returns whether it did: it then
+    /// leaves the buffer that has just admitted it.
+    #[inline(never)]
+    pub fn passes_unpaused(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
+        // Orders to send are settled after a packet that waits.
+        let orders = packet.kind == Kind::PAUSE || !self.refused.is_empty();
+        let port = Self::port(&mut self.ports, link);
+        if orders || port.qdisc.is_shaped() || port.backlog().packets > 0 || port.is_paused() {
+            return false;
+        }
+        self.leaves(link, packet);
+        if self.routing.net.host(self.routing.net.link(link).from).is_none() {
+            packet.route[INGRESS] = ASK;
+        }
+        self.passes(link, packet, now)
     }
 
     /// Enqueues a packet at a port that may be paused. Returns the packets and bytes that wait.
