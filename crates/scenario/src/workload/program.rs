@@ -17,12 +17,14 @@
 //! could have come back; the duration of computations in this time counts from the arrival.
 
 mod moment;
+#[cfg(test)]
+mod oracle;
 
 use super::listed::Hosts;
 use super::{After, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
 use moment::{Moment, Search};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 base::params! {
@@ -127,15 +129,17 @@ impl Program {
 
     fn flows_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Vec<Drawn>, String> {
         let placed = self.placed(&params.placement, hosts)?;
-        let taken = self.taken(unit)?;
+        let operations = self.operations(unit)?;
+        let (order, mut waiting) = operations.in_order(unit)?;
         let mut flows: Vec<Drawn> = Vec::new();
         let mut waits = 0;
-        let mut times: Vec<Vec<Option<Times>>> = self.ranks.iter().map(|ops| ops.iter().map(|_| None).collect()).collect();
+        // The times of the operations that others still wait for.
+        let mut times: Vec<Option<Times>> = order.iter().map(|_| None).collect();
         let begin = Rc::new(Moment::at(params.start));
-        for At { rank, op: number } in self.in_order(&taken, unit)? {
-            let op = &self.ranks[rank as usize][number as usize];
-            let known = |at: At| times[at.rank as usize][at.op as usize].as_ref();
-            let own = |op: &u32| known(At { rank, op: *op });
+        for number in order {
+            let (rank, op) = operations.all[number];
+            let first = operations.first[rank as usize];
+            let own = |op: &u32| times[first + *op as usize].as_ref();
             let ends = op.after.iter().filter_map(own).map(|times| &times.end);
             let start = moment::last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows, search);
             let start = start.unwrap_or_else(|| Rc::clone(&begin));
@@ -143,7 +147,7 @@ impl Program {
                 Act::Compute(Dur::ZERO) => (Rc::clone(&start), None),
                 Act::Compute(time) => (Rc::new(start.later(*time)), None),
                 Act::Receive { .. } => {
-                    let arrival = taken.get(&At { rank, op: number }).and_then(|send| known(*send)?.arrival.as_ref());
+                    let arrival = operations.taken[number].and_then(|send| times[send].as_ref()?.arrival.as_ref());
                     let end = moment::last(arrival.into_iter().chain([&start]), &flows, search);
                     (end.unwrap_or_else(|| Rc::clone(&start)), None)
                 }
@@ -167,7 +171,15 @@ impl Program {
             if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
                 return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
             }
-            times[rank as usize][number as usize] = Some(Times { start, end, arrival });
+            for needed in operations.needed_by(number) {
+                waiting[needed] -= 1;
+                if waiting[needed] == 0 {
+                    times[needed] = None;
+                }
+            }
+            if waiting[number] > 0 {
+                times[number] = Some(Times { start, end, arrival });
+            }
         }
         Ok(flows)
     }
@@ -187,92 +199,115 @@ impl Program {
         Ok(listed)
     }
 
-    /// Returns for each receive the send whose message it takes.
-    fn taken(&self, unit: &str) -> Result<BTreeMap<At, At>, String> {
+    /// Numbers the operations, and finds for each receive the send whose message it takes.
+    fn operations(&self, unit: &str) -> Result<Operations<'_>, String> {
+        let all: Vec<(u32, &Op)> = (0..).zip(&self.ranks).flat_map(|(rank, ops)| ops.iter().map(move |op| (rank, op))).collect();
+        let mut first = Vec::with_capacity(self.ranks.len());
+        self.ranks.iter().fold(0, |number, ops| {
+            first.push(number);
+            number + ops.len()
+        });
         let mut sent: BTreeMap<(u32, u32), Sent> = BTreeMap::new();
-        for (at, op) in self.all() {
+        for (number, (rank, op)) in all.iter().enumerate() {
             if let Act::Send(message) = &op.act {
-                sent.entry((at.rank, message.to)).or_default().push(at, message.tag);
+                sent.entry((*rank, message.to)).or_default().push(number, message.tag);
             }
         }
-        let mut taken = BTreeMap::new();
-        for (at, op) in self.all() {
+        let mut gone = vec![false; all.len()];
+        let mut taken = vec![None; all.len()];
+        for (number, (rank, op)) in all.iter().enumerate() {
             let Act::Receive { from, tag } = op.act else { continue };
-            let send = sent.get_mut(&(from, at.rank)).and_then(|sent| sent.take(tag));
-            let tagged = tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
+            let send = sent.get_mut(&(from, *rank)).and_then(|sent| sent.take(tag, &mut gone));
+            let tagged = || tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
             let never =
-                || format!("rank {}, {unit} {}: no message{tagged} from rank {from} is left for this receive", at.rank, op.place);
-            taken.insert(at, send.ok_or_else(never)?);
+                || format!("rank {rank}, {unit} {}: no message{} from rank {from} is left for this receive", op.place, tagged());
+            taken[number] = Some(send.ok_or_else(never)?);
         }
-        Ok(taken)
+        Ok(Operations { all, first, taken })
+    }
+}
+
+/// The operations of a program, numbered rank after rank.
+struct Operations<'a> {
+    /// All operations, each with its rank.
+    all: Vec<(u32, &'a Op)>,
+    /// By rank: the number of its first operation.
+    first: Vec<usize>,
+    /// By operation: the send whose message it takes, if it is a receive.
+    taken: Vec<Option<usize>>,
+}
+
+impl Operations<'_> {
+    /// Returns the operations that an operation waits for.
+    fn needed_by(&self, number: usize) -> impl Iterator<Item = usize> {
+        let (rank, op) = self.all[number];
+        let first = self.first[rank as usize];
+        op.after.iter().chain(&op.with).map(move |op| first + *op as usize).chain(self.taken[number])
     }
 
-    fn all(&self) -> impl Iterator<Item = (At, &Op)> {
-        let ranks = self.ranks.iter().zip(0..);
-        ranks.flat_map(|(ops, rank)| ops.iter().zip(0..).map(move |(op, number)| (At { rank, op: number }, op)))
-    }
-
-    /// Returns all operations, each after the operations that it waits for.
-    fn in_order(&self, taken: &BTreeMap<At, At>, unit: &str) -> Result<Vec<At>, String> {
-        let mut next: BTreeMap<At, Vec<At>> = BTreeMap::new();
-        let mut missing: Vec<Vec<u32>> = self.ranks.iter().map(|ops| vec![0; ops.len()]).collect();
-        for (at, op) in self.all() {
-            let own = op.after.iter().chain(&op.with).map(|op| At { rank: at.rank, op: *op });
-            for other in own.chain(taken.get(&at).copied()) {
-                next.entry(other).or_default().push(at);
-                missing[at.rank as usize][at.op as usize] += 1;
+    /// Returns all operations, each after the operations that it waits for, and by operation the
+    /// number of times that others wait for it.
+    fn in_order(&self, unit: &str) -> Result<(Vec<usize>, Vec<u32>), String> {
+        let count = self.all.len();
+        let (mut missing, mut waiting) = (vec![0u32; count], vec![0u32; count]);
+        for number in 0..count {
+            for needed in self.needed_by(number) {
+                missing[number] += 1;
+                waiting[needed] += 1;
             }
         }
-        let mut order: Vec<At> = self.all().map(|(at, _)| at).filter(|at| missing[at.rank as usize][at.op as usize] == 0).collect();
+        // The operations that wait for an operation lie one after another in `next`, up to its end.
+        let mut ends = Vec::with_capacity(count);
+        let edges = waiting.iter().fold(0, |sum, waiting| {
+            ends.push(sum);
+            sum + *waiting as usize
+        });
+        let mut next = vec![0; edges];
+        for number in 0..count {
+            for needed in self.needed_by(number) {
+                next[ends[needed]] = number;
+                ends[needed] += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..count).filter(|number| missing[*number] == 0).collect();
         let mut done = 0;
-        while let Some(at) = order.get(done) {
-            for waits in next.get(at).into_iter().flatten() {
-                let missing = &mut missing[waits.rank as usize][waits.op as usize];
-                *missing -= 1;
-                if *missing == 0 {
-                    order.push(*waits);
+        while let Some(&number) = order.get(done) {
+            for &waits in &next[ends[number] - waiting[number] as usize..ends[number]] {
+                missing[waits] -= 1;
+                if missing[waits] == 0 {
+                    order.push(waits);
                 }
             }
             done += 1;
         }
-        match self.all().find(|(at, _)| missing[at.rank as usize][at.op as usize] > 0) {
-            None => Ok(order),
-            Some((at, op)) => Err(format!("rank {}, {unit} {}: waits for itself, through other operations", at.rank, op.place)),
+        match missing.iter().zip(&self.all).find(|(missing, _)| **missing > 0) {
+            None => Ok((order, waiting)),
+            Some((_, (rank, op))) => Err(format!("rank {rank}, {unit} {}: waits for itself, through other operations", op.place)),
         }
     }
-}
-
-/// An operation: its rank, and its number within the rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct At {
-    rank: u32,
-    op: u32,
 }
 
 /// The sends from one rank to another rank that no receive has taken, in the order of the sender's
 /// operations.
 #[derive(Default)]
 struct Sent {
-    all: VecDeque<At>,
-    by_tag: BTreeMap<u64, VecDeque<At>>,
-    /// Sends that a receive has taken but that are still in the other queue.
-    gone: BTreeSet<At>,
+    all: VecDeque<usize>,
+    by_tag: BTreeMap<u64, VecDeque<usize>>,
 }
 
 impl Sent {
-    fn push(&mut self, at: At, tag: u64) {
-        self.all.push_back(at);
-        self.by_tag.entry(tag).or_default().push_back(at);
+    fn push(&mut self, send: usize, tag: u64) {
+        self.all.push_back(send);
+        self.by_tag.entry(tag).or_default().push_back(send);
     }
-    /// Takes the first send with a tag, or with any tag.
-    fn take(&mut self, tag: Option<u64>) -> Option<At> {
+    /// Takes the first send with a tag, or with any tag. `gone` are the sends that are taken, by
+    /// number: a send is in two queues.
+    fn take(&mut self, tag: Option<u64>, gone: &mut [bool]) -> Option<usize> {
         let queue = tag.map_or(Some(&mut self.all), |tag| self.by_tag.get_mut(&tag))?;
         loop {
-            let at = queue.pop_front()?;
-            // A send is in two queues; it is skipped in the second queue.
-            if !self.gone.remove(&at) {
-                self.gone.insert(at);
-                return Some(at);
+            let send = queue.pop_front()?;
+            if !std::mem::replace(&mut gone[send], true) {
+                return Some(send);
             }
         }
     }
@@ -295,6 +330,8 @@ impl Message {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn message(to: u32, tag: u64) -> Act {
         Act::Send(Message { to, bytes: 100_000, tag, eager: false, group: None })
@@ -333,17 +370,70 @@ mod tests {
 
     #[test]
     fn a_receive_takes_the_first_message_that_fits() {
-        let at = |rank, op| At { rank, op };
         let mut program = Program::new(2);
         for tag in [5, 6, 5, 7] {
             program.add(0, message(1, tag), Vec::new(), 0);
         }
         for (tag, send) in [(None, 0), (Some(5), 2), (None, 1), (None, 3)] {
             let receive = program.add(1, Act::Receive { from: 0, tag }, Vec::new(), 9);
-            assert_eq!(program.taken("line").unwrap()[&at(1, receive)], at(0, send));
+            // Four operations of rank 0 come first.
+            assert_eq!(program.operations("line").unwrap().taken[4 + receive as usize], Some(send));
         }
         program.add(1, Act::Receive { from: 0, tag: Some(6) }, Vec::new(), 9);
-        let message = program.taken("line").unwrap_err();
+        let message = program.operations("line").err().unwrap();
         assert_eq!(message, "rank 1, line 9: no message with tag 6 from rank 0 is left for this receive");
+    }
+
+    /// Returns a program of these operations: by operation its rank, its kind, a number for its tag,
+    /// size and destination, and numbers for the operations that it waits for. A few programs have
+    /// cycles or receives without a message.
+    fn random(ops: &[(u32, u32, u32, Vec<u32>)]) -> Program {
+        let mut program = Program::new(3);
+        let mut waits = Vec::new();
+        for (place, (rank, kind, number, after)) in ops.iter().enumerate() {
+            let (to, tag) = ((rank + 1 + number % 2) % 3, u64::from(number / 2 % 2));
+            let mut add = |rank: u32, act: Act, after: &[u32]| {
+                let op = program.add(rank, act, Vec::new(), place as u64);
+                waits.extend(after.iter().map(|other| (rank, op, *other)));
+            };
+            if *kind == 0 {
+                add(*rank, Act::Compute(Dur(u64::from(number % 5))), after);
+                continue;
+            }
+            let message = Message { to, bytes: 1 + u64::from(*number), tag, eager: number % 3 == 0, group: None };
+            add(*rank, Act::Send(message), after);
+            let tag = (*kind < 5).then_some(if *number == 99 { 7 } else { tag });
+            add(to, Act::Receive { from: *rank, tag }, &after[..after.len() / 2]);
+        }
+        for (rank, op, other) in waits {
+            // Of two hundred waits, one may be for a later operation.
+            let other = if other < 199 { other % op.max(1) } else { op + 1 };
+            if other == op || other as usize >= program.ranks[rank as usize].len() {
+                continue;
+            }
+            if other % 4 == 3 { program.after_start(rank, op, other) } else { program.after_end(rank, op, other) }
+        }
+        program
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_program_has_the_same_flows_as_by_the_plain_way(
+            ops in vec((0u32..3, 0u32..6, 0u32..100, vec(0u32..200, 0..4)), 1..25),
+            placement in 0usize..3,
+        ) {
+            let program = random(&ops);
+            let bench = Bench::new("star", &[("hosts", "3")]);
+            let (placement, placed) = [("linear", [0, 1, 2]), ("h2 h0 h1", [2, 0, 1]), ("h1 h0 h1", [1, 0, 1])][placement];
+            let params = Ranks { placement: placement.to_owned(), start: Dur(7) };
+            let mut search = Search::new();
+            let flows = program.flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search);
+            let mut limits =
+                oracle::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
+            prop_assert_eq!(flows, oracle::flows(&program, &placed.map(HostId), Dur(7), "line", &mut limits));
+            prop_assert_eq!(search.looked_at, limits.looked_at);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Drawn;
 use base::Dur;
-use std::collections::BTreeMap;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// A moment: the latest of a time and of the ends of some flows, each plus a delay.
@@ -15,7 +15,7 @@ pub(super) struct Moment {
     pub flows: Vec<(u32, Dur)>,
 }
 
-/// The limits of the search for redundant waits, which follow from other waits. They keep planning
+/// The search for redundant waits, which follow from other waits, and its limits. They keep planning
 /// time proportional to the size of the program: a program whose operations each wait for very old
 /// flows would otherwise take quadratic time.
 pub(super) struct Search {
@@ -23,24 +23,99 @@ pub(super) struct Search {
     most: usize,
     /// Number of waits that it has examined.
     pub looked_at: usize,
+    /// Number of the current moment.
+    moment: u32,
+    /// By flow: what is known of it in the current moment.
+    known: Vec<InSearch>,
+    /// Flows that flows of the current moment have waited for and that are not yet examined.
+    awaited: BinaryHeap<u32>,
+    /// By flow of the current moment: whether it stays.
+    kept: Vec<bool>,
+}
+
+/// What is known of a flow in the search for redundant flows of a moment.
+#[derive(Clone, Copy, Default)]
+struct InSearch {
+    /// Number of the moment; for any other moment, nothing is known.
+    moment: u32,
+    /// Place among the flows of the moment, if it is there.
+    place: Option<u32>,
+    /// The longest delay with which the flows of the moment have waited for it, if they have.
+    delay: Option<Dur>,
 }
 
 impl Search {
     /// Limit before the first operation.
-    const FIRST: usize = 1 << 20;
+    pub const FIRST: usize = 1 << 20;
     /// Increase of the limit with each operation.
-    const EACH: usize = 64;
+    pub const EACH: usize = 64;
     /// Limit for a single operation.
-    const AT_ONCE: usize = 4096;
+    pub const AT_ONCE: usize = 4096;
 
     /// Creates the search of a program.
     pub fn new() -> Search {
-        Search { most: Search::FIRST, looked_at: 0 }
+        Search { most: Search::FIRST, looked_at: 0, moment: 0, known: Vec::new(), awaited: BinaryHeap::new(), kept: Vec::new() }
     }
     /// Returns the number of waits that the search may examine for the next operation.
     fn next(&mut self) -> usize {
         self.most += Search::EACH;
         (self.most - self.looked_at).min(Search::AT_ONCE)
+    }
+
+    /// Removes the flows of a moment that are redundant: another flow of the moment has waited for
+    /// them, so they end early enough. Examines at most `most` waits.
+    ///
+    /// A flow waits only for flows drawn before it. Therefore the longest delay of the newest flow
+    /// that is not yet examined is known, and flows older than the oldest flow of the moment do not
+    /// matter.
+    fn remove_redundant(&mut self, flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) {
+        let Search { moment, known, awaited, kept, .. } = self;
+        *moment += 1;
+        let blank = InSearch { moment: *moment, ..InSearch::default() };
+        known.resize(drawn.len(), InSearch::default());
+        for ((flow, _), place) in flows.iter().zip(0..) {
+            known[*flow as usize] = InSearch { place: Some(place), ..blank };
+        }
+        awaited.clear();
+        kept.clear();
+        kept.resize(flows.len(), true);
+        let (mut oldest, mut newest, mut looked_at) = (0, flows.len(), 0);
+        'search: while oldest + 1 < flows.len() {
+            let own = newest.checked_sub(1).map(|i| flows[i]);
+            let other = awaited.peek().map(|flow| (*flow, known[*flow as usize].delay.unwrap_or_default()));
+            let Some((flow, delay)) = own.max(other).filter(|(flow, _)| *flow > flows[oldest].0) else { break };
+            newest -= usize::from(own.is_some_and(|own| own.0 == flow));
+            if other.is_some_and(|other| other.0 == flow) {
+                awaited.pop();
+            }
+            for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| after.flows.iter()) {
+                if looked_at == most {
+                    break 'search;
+                }
+                looked_at += 1;
+                if *before < flows[oldest].0 {
+                    continue;
+                }
+                let delay = sum(delay, *gap);
+                let known = &mut known[*before as usize];
+                if known.moment != blank.moment {
+                    *known = blank;
+                }
+                if let Some(place) = known.place {
+                    let place = place as usize;
+                    kept[place] &= flows[place].1 > delay;
+                    // The newest flow of the moment stays.
+                    oldest += kept[oldest..].iter().take_while(|kept| !**kept).count();
+                }
+                if known.delay.is_none() {
+                    awaited.push(*before);
+                }
+                known.delay = known.delay.max(Some(delay));
+            }
+        }
+        let mut kept = kept.iter().copied();
+        flows.retain(|_| kept.next().unwrap_or(true));
+        self.looked_at += looked_at;
     }
 }
 
@@ -77,71 +152,38 @@ pub(super) fn last<'a>(moments: impl Iterator<Item = &'a Rc<Moment>>, drawn: &[D
         return Some(Rc::clone(first));
     }
     let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
-    let mut flows = distinct.iter().fold(Vec::new(), |all, moment| merged(&all, &moment.flows));
-    search.looked_at += remove_redundant(&mut flows, drawn, search.next());
+    let mut flows = merged(&distinct);
+    let most = search.next();
+    if flows.len() > 1 {
+        search.remove_redundant(&mut flows, drawn, most);
+    }
     Some(Rc::new(Moment { not_before, flows }))
 }
 
-/// Merges two lists of flows, with the longer delay of each flow.
-fn merged(a: &[(u32, Dur)], b: &[(u32, Dur)]) -> Vec<(u32, Dur)> {
-    let mut all = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
-    loop {
-        match (a.peek(), b.peek()) {
-            (Some(one), Some(other)) if one.0 == other.0 => all.extend(a.next().max(b.next())),
-            (Some(one), Some(other)) if one.0 > other.0 => all.extend(b.next()),
-            (Some(_), _) => all.extend(a.next()),
-            (None, Some(_)) => all.extend(b.next()),
-            (None, None) => return all,
+/// Merges the flows of moments, with the longer delay of each flow.
+fn merged(moments: &[&Rc<Moment>]) -> Vec<(u32, Dur)> {
+    let mut all: Vec<(u32, Dur)> = moments.iter().flat_map(|moment| &moment.flows).copied().collect();
+    // A stable sort merges the lists, each of which is in order.
+    all.sort();
+    all.dedup_by(|later, first| {
+        let same = later.0 == first.0;
+        if same {
+            first.1 = first.1.max(later.1);
         }
-    }
-}
-
-/// Removes the flows of a moment that are redundant: another flow of the moment has waited for
-/// them, so they end early enough. Examines at most `most` waits, and returns how many it has
-/// examined.
-///
-/// A flow waits only for flows drawn before it. Therefore the longest delay of the newest flow that
-/// is not yet examined is known, and flows older than the oldest flow of the moment do not matter.
-fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) -> usize {
-    let (mut kept, mut oldest) = (vec![true; flows.len()], 0);
-    // Flows that the flows of the moment have waited for, with the longest delay.
-    let mut awaited: BTreeMap<u32, Dur> = BTreeMap::new();
-    let (mut newest, mut looked_at) = (flows.len(), 0);
-    'search: while oldest + 1 < flows.len() {
-        let own = newest.checked_sub(1).map(|i| flows[i]);
-        let other = awaited.last_key_value().map(|(flow, delay)| (*flow, *delay));
-        let Some((flow, delay)) = own.max(other).filter(|(flow, _)| *flow > flows[oldest].0) else { break };
-        newest -= usize::from(own.is_some_and(|own| own.0 == flow));
-        awaited.remove(&flow);
-        for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| after.flows.iter()) {
-            if looked_at == most {
-                break 'search;
-            }
-            looked_at += 1;
-            if *before < flows[oldest].0 {
-                continue;
-            }
-            let delay = sum(delay, *gap);
-            if let Ok(i) = flows.binary_search_by_key(before, |(flow, _)| *flow) {
-                kept[i] &= flows[i].1 > delay;
-            }
-            // The newest flow of the moment stays.
-            oldest += kept[oldest..].iter().take_while(|kept| !**kept).count();
-            let known = awaited.entry(*before).or_insert(delay);
-            *known = (*known).max(delay);
-        }
-    }
-    let mut kept = kept.into_iter();
-    flows.retain(|_| kept.next().unwrap_or(true));
-    looked_at
+        same
+    });
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::After;
+    use super::super::oracle;
     use super::*;
     use base::{HostId, Time};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn flow(after: &[u32], delay: Dur) -> Drawn {
         let after = (!after.is_empty()).then(|| After::new(after, delay));
@@ -194,5 +236,44 @@ mod tests {
             last([&moment(0, &[(0, 0)]), &moment(0, &[(4999, 0)])].into_iter(), &drawn, &mut search);
         }
         assert_eq!(search.looked_at, Search::FIRST + 1000 * Search::EACH);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Also if the search ends early.
+        #[test]
+        fn the_search_removes_the_same_flows_as_a_search_with_maps(
+            waits in vec(vec((0u32..12, 0u64..4), 0..4), 1..12),
+            moments in vec(vec((0u32..12, 0u64..6), 0..5), 1..5),
+            most in 0usize..30,
+        ) {
+            let count = waits.len() as u32;
+            let ordered = |list: &[(u32, u64)], below: u32| -> Vec<(u32, Dur)> {
+                let all: BTreeMap<u32, u64> = list.iter().filter(|_| below > 0).map(|(flow, delay)| (flow % below.max(1), *delay)).collect();
+                all.into_iter().map(|(flow, delay)| (flow, Dur(delay))).collect()
+            };
+            let drawn: Vec<Drawn> = waits
+                .iter()
+                .zip(0..)
+                .map(|(on, i)| {
+                    let flows = ordered(on, i);
+                    let after = (!flows.is_empty()).then(|| After { flows, ..After::new(&[], Dur::ZERO) });
+                    Drawn { after, ..flow(&[], Dur::ZERO) }
+                })
+                .collect();
+            let moments: Vec<Rc<Moment>> =
+                moments.iter().map(|flows| Rc::new(Moment { not_before: Dur::ZERO, flows: ordered(flows, count) })).collect();
+            let mut flows = merged(&moments.iter().collect::<Vec<_>>());
+            let mut other = moments.iter().fold(Vec::new(), |all, moment| oracle::merged(&all, &moment.flows));
+            prop_assert_eq!(&flows, &other);
+            // What is known from the moment before must not matter.
+            let mut search = Search::new();
+            search.remove_redundant(&mut flows.clone(), &drawn, 100);
+            search.looked_at = 0;
+            search.remove_redundant(&mut flows, &drawn, most);
+            prop_assert_eq!(search.looked_at, oracle::remove_redundant(&mut other, &drawn, most));
+            prop_assert_eq!(flows, other);
+        }
     }
 }

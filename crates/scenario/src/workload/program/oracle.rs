@@ -1,0 +1,201 @@
+//! The plain way to plan a program, which the tests compare with the fast way: every look-up is in a
+//! map, and lists are merged one by one.
+
+use super::moment::Moment;
+use super::*;
+use crate::workload::Drawn;
+use base::Time;
+use std::collections::BTreeMap;
+
+/// Limits of the search for redundant waits, as in `moment.rs`.
+pub(super) struct SearchLimits {
+    pub most: usize,
+    pub each: usize,
+    pub at_once: usize,
+    pub looked_at: usize,
+}
+
+/// Returns the flows of a program whose ranks are on the hosts `placed`.
+pub(super) fn flows(
+    program: &Program,
+    placed: &[HostId],
+    start_of_program: Dur,
+    unit: &str,
+    limits: &mut SearchLimits,
+) -> Result<Vec<Drawn>, String> {
+    let taken = taken(program, unit)?;
+    let mut flows: Vec<Drawn> = Vec::new();
+    let mut waits = 0;
+    let mut times: Vec<Vec<Option<Times>>> = program.ranks.iter().map(|ops| ops.iter().map(|_| None).collect()).collect();
+    let begin = Rc::new(Moment::at(start_of_program));
+    for At { rank, op: number } in in_order(program, &taken, unit)? {
+        let op = &program.ranks[rank as usize][number as usize];
+        let known = |at: At| times[at.rank as usize][at.op as usize].as_ref();
+        let own = |op: &u32| known(At { rank, op: *op });
+        let ends = op.after.iter().filter_map(own).map(|times| &times.end);
+        let start = last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows, limits);
+        let start = start.unwrap_or_else(|| Rc::clone(&begin));
+        let (end, arrival) = match &op.act {
+            Act::Compute(Dur::ZERO) => (Rc::clone(&start), None),
+            Act::Compute(time) => (Rc::new(start.later(*time)), None),
+            Act::Receive { .. } => {
+                let arrival = taken.get(&At { rank, op: number }).and_then(|send| known(*send)?.arrival.as_ref());
+                let end = last(arrival.into_iter().chain([&start]), &flows, limits);
+                (end.unwrap_or_else(|| Rc::clone(&start)), None)
+            }
+            Act::Send(message) => {
+                let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
+                let mut arrival = Rc::clone(&start);
+                if src != dst {
+                    if start.longest() > MAX_TIME {
+                        return Err(format!(
+                            "rank {rank}, {unit} {}: starts more than {MAX_TIME} after the operations that it waits for",
+                            op.place
+                        ));
+                    }
+                    waits += start.flows.len();
+                    arrival = Rc::new(Moment::end_of(flows.len() as u32));
+                    flows.push(message.flow((src, dst), &start));
+                }
+                (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
+            }
+        };
+        if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
+            return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
+        }
+        times[rank as usize][number as usize] = Some(Times { start, end, arrival });
+    }
+    Ok(flows)
+}
+
+/// An operation: its rank, and its number within the rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    rank: u32,
+    op: u32,
+}
+
+/// Returns for each receive the send whose message it takes: of all sends, the first that fits.
+fn taken(program: &Program, unit: &str) -> Result<BTreeMap<At, At>, String> {
+    let mut taken: BTreeMap<At, At> = BTreeMap::new();
+    for (at, op) in all(program) {
+        let Act::Receive { from, tag } = op.act else { continue };
+        let fits =
+            |op: &Op| matches!(&op.act, Act::Send(message) if message.to == at.rank && tag.is_none_or(|tag| tag == message.tag));
+        let mut sends = all(program).filter(|(send, op)| send.rank == from && fits(op)).map(|(send, _)| send);
+        let send = sends.find(|send| !taken.values().any(|other| other == send));
+        let tagged = tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
+        let never =
+            || format!("rank {}, {unit} {}: no message{tagged} from rank {from} is left for this receive", at.rank, op.place);
+        taken.insert(at, send.ok_or_else(never)?);
+    }
+    Ok(taken)
+}
+
+fn all(program: &Program) -> impl Iterator<Item = (At, &Op)> {
+    let ranks = program.ranks.iter().zip(0..);
+    ranks.flat_map(|(ops, rank)| ops.iter().zip(0..).map(move |(op, number)| (At { rank, op: number }, op)))
+}
+
+/// Returns all operations, each after the operations that it waits for.
+fn in_order(program: &Program, taken: &BTreeMap<At, At>, unit: &str) -> Result<Vec<At>, String> {
+    let mut next: BTreeMap<At, Vec<At>> = BTreeMap::new();
+    let mut missing: Vec<Vec<u32>> = program.ranks.iter().map(|ops| vec![0; ops.len()]).collect();
+    for (at, op) in all(program) {
+        let own = op.after.iter().chain(&op.with).map(|op| At { rank: at.rank, op: *op });
+        for other in own.chain(taken.get(&at).copied()) {
+            next.entry(other).or_default().push(at);
+            missing[at.rank as usize][at.op as usize] += 1;
+        }
+    }
+    let mut order: Vec<At> = all(program).map(|(at, _)| at).filter(|at| missing[at.rank as usize][at.op as usize] == 0).collect();
+    let mut done = 0;
+    while let Some(at) = order.get(done) {
+        for waits in next.get(at).into_iter().flatten() {
+            let missing = &mut missing[waits.rank as usize][waits.op as usize];
+            *missing -= 1;
+            if *missing == 0 {
+                order.push(*waits);
+            }
+        }
+        done += 1;
+    }
+    match all(program).find(|(at, _)| missing[at.rank as usize][at.op as usize] > 0) {
+        None => Ok(order),
+        Some((at, op)) => Err(format!("rank {}, {unit} {}: waits for itself, through other operations", at.rank, op.place)),
+    }
+}
+
+/// Returns the last of some moments, as `moment::last` does.
+pub(super) fn last<'a>(
+    moments: impl Iterator<Item = &'a Rc<Moment>>,
+    drawn: &[Drawn],
+    limits: &mut SearchLimits,
+) -> Option<Rc<Moment>> {
+    let mut distinct: Vec<&Rc<Moment>> = moments.collect();
+    distinct.dedup_by(|a, b| Rc::ptr_eq(a, b));
+    if let [first] = distinct[..] {
+        return Some(Rc::clone(first));
+    }
+    let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
+    let mut flows = distinct.iter().fold(Vec::new(), |all, moment| merged(&all, &moment.flows));
+    limits.most += limits.each;
+    let most = (limits.most - limits.looked_at).min(limits.at_once);
+    limits.looked_at += remove_redundant(&mut flows, drawn, most);
+    Some(Rc::new(Moment { not_before, flows }))
+}
+
+/// Merges two lists of flows, with the longer delay of each flow.
+pub(super) fn merged(a: &[(u32, Dur)], b: &[(u32, Dur)]) -> Vec<(u32, Dur)> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
+    loop {
+        match (a.peek(), b.peek()) {
+            (Some(one), Some(other)) if one.0 == other.0 => all.extend(a.next().max(b.next())),
+            (Some(one), Some(other)) if one.0 > other.0 => all.extend(b.next()),
+            (Some(_), _) => all.extend(a.next()),
+            (None, Some(_)) => all.extend(b.next()),
+            (None, None) => return all,
+        }
+    }
+}
+
+/// Removes the flows of a moment that are redundant: another flow of the moment has waited for
+/// them, so they end early enough. Examines at most `most` waits, and returns how many it has
+/// examined.
+///
+/// A flow waits only for flows drawn before it. Therefore the longest delay of the newest flow that
+/// is not yet examined is known, and flows older than the oldest flow of the moment do not matter.
+pub(super) fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) -> usize {
+    let (mut kept, mut oldest) = (vec![true; flows.len()], 0);
+    // Flows that the flows of the moment have waited for, with the longest delay.
+    let mut awaited: BTreeMap<u32, Dur> = BTreeMap::new();
+    let (mut newest, mut looked_at) = (flows.len(), 0);
+    'search: while oldest + 1 < flows.len() {
+        let own = newest.checked_sub(1).map(|i| flows[i]);
+        let other = awaited.last_key_value().map(|(flow, delay)| (*flow, *delay));
+        let Some((flow, delay)) = own.max(other).filter(|(flow, _)| *flow > flows[oldest].0) else { break };
+        newest -= usize::from(own.is_some_and(|own| own.0 == flow));
+        awaited.remove(&flow);
+        for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| after.flows.iter()) {
+            if looked_at == most {
+                break 'search;
+            }
+            looked_at += 1;
+            if *before < flows[oldest].0 {
+                continue;
+            }
+            let delay = Dur(delay.0.saturating_add(gap.0));
+            if let Ok(i) = flows.binary_search_by_key(before, |(flow, _)| *flow) {
+                kept[i] &= flows[i].1 > delay;
+            }
+            // The newest flow of the moment stays.
+            oldest += kept[oldest..].iter().take_while(|kept| !**kept).count();
+            let known = awaited.entry(*before).or_insert(delay);
+            *known = (*known).max(delay);
+        }
+    }
+    let mut kept = kept.into_iter();
+    flows.retain(|_| kept.next().unwrap_or(true));
+    looked_at
+}
