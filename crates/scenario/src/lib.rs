@@ -3,7 +3,8 @@
 //! [`load`] reads the text, applies profiles and settings of the command line, checks every value
 //! against the declared parameters and against the rest of the scenario, and expands sweeps and
 //! seeds into points. It reports all problems at once, each with its place, what is allowed and a
-//! hint. A [`RunSpec`] is everything that a run depends on; [`RunSpec::flows`] draws its flows.
+//! hint; files of flows are read only if nothing else is wrong. A [`RunSpec`] is everything that a
+//! run depends on; [`RunSpec::flows`] draws its flows.
 //!
 //! ```
 //! let text = r#"

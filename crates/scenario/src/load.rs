@@ -141,7 +141,8 @@ fn read_and_check(
     problems: &mut Vec<Item>,
 ) -> Option<Draft> {
     let draft = read::scenario(root, files, seeds, memory, problems)?;
-    problems.extend(check(&draft, files));
+    let found = check(&draft, files, !problems.is_empty());
+    problems.extend(found);
     Some(draft)
 }
 

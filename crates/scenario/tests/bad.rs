@@ -71,3 +71,21 @@ fn every_mistake_is_explained() {
     }
     insta::assert_snapshot!("every_mistake", all);
 }
+
+/// A file of flows may be large, and a mistake in a system is reported without reading it.
+#[test]
+fn a_file_of_flows_is_read_only_if_nothing_else_is_wrong() {
+    let messages = |system: &str| {
+        let workload = "[workload.list]\nkind = \"goal\"\npath = \"none.goal\"\n";
+        let text = format!("topology = \"single_tree\"\n{workload}[[system]]\ntransport = \"{system}\"\nqdisc = \"droptail\"\n");
+        let found = scenario::load(&text, "t.toml", &folder(), &Options::default()).expect_err("the file does not exist");
+        found.items().iter().map(|item| item.message.clone()).collect::<Vec<_>>()
+    };
+    let missing = "cannot read the file `none.goal`: there is no such file";
+    let qdisc = "`pfabric` needs the queue discipline `pfabric`, but this system has `droptail`";
+    let unknown = "unknown transport `newrenno`";
+    for (system, expected) in [("newreno", missing), ("pfabric", qdisc), ("newrenno", unknown)] {
+        let found = messages(system);
+        assert!(found.len() == 1 && found[0].contains(expected), "{system}: {found:?}");
+    }
+}

@@ -23,15 +23,34 @@ use fabric::qdisc::Qdisc as _;
 /// of the results.
 const FLOW_BYTES: u64 = 640;
 
-/// Checks a whole draft.
-pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
+/// Checks a whole draft. `wrong`: it has problems already.
+///
+/// To read the flows of a large file takes long. Workloads that do so are checked only if nothing
+/// else is wrong, so that a mistake in a system is reported at once.
+pub(crate) fn check(draft: &Draft, files: &Files, wrong: bool) -> Vec<Item> {
     let mut found = Vec::new();
     ideal_labels(draft, &mut found);
     within_systems(&draft.systems, &mut found);
     points(draft, &mut found);
     sampled_time(draft, &mut found);
+    draft.topology.variants.iter().for_each(|built| selections(draft, &built.value.net, &mut found));
+    events(draft, &mut found);
+    let reads = draft.workloads.iter().any(|section| section.table.get("path").is_some());
+    if reads && (wrong || !found.is_empty()) {
+        return found;
+    }
+    // A rule of a system may depend on the workloads. It reads their files then, and only then.
     for built in &draft.topology.variants {
-        selections(draft, &built.value.net, &mut found);
+        for section in &draft.systems {
+            for variant in &section.variants {
+                system(draft, files, &built.value, section, variant, &mut found);
+            }
+        }
+    }
+    if reads && !found.is_empty() {
+        return found;
+    }
+    for built in &draft.topology.variants {
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
@@ -40,14 +59,8 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
                 found.extend(until_other_workload(draft, built, files, index, part, &variant.value));
             }
         }
-        for section in &draft.systems {
-            for variant in &section.variants {
-                system(draft, files, &built.value, section, variant, &mut found);
-            }
-        }
     }
     memory(draft, files, &mut found);
-    events(draft, &mut found);
     found
 }
 
