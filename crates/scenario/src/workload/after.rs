@@ -10,19 +10,33 @@ pub(crate) fn earliest_roots(drawn: &[Drawn]) -> Result<Vec<Time>, String> {
     if drawn.iter().all(|flow| flow.after.is_none()) {
         return Ok(roots);
     }
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); drawn.len()];
-    let mut missing = vec![0; drawn.len()];
-    for (number, flow) in drawn.iter().enumerate() {
-        for &(other, _) in flow.after.iter().flat_map(|after| &after.flows) {
-            next[other as usize].push(number);
-            missing[number] += 1;
-        }
+    let waits = || {
+        drawn.iter().enumerate().flat_map(|(number, flow)| {
+            let on = flow.after.iter().flat_map(|after| &after.flows);
+            on.map(move |(other, _)| (number, *other as usize))
+        })
+    };
+    // The flows that wait for a flow lie one after another in `next`, from its start.
+    let (mut missing, mut starts) = (vec![0; drawn.len()], vec![0; drawn.len() + 1]);
+    for (number, other) in waits() {
+        missing[number] += 1;
+        starts[other] += 1;
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut next = vec![0; sum];
+    for (number, other) in waits() {
+        starts[other] -= 1;
+        next[starts[other]] = number;
     }
     let mut ready: Vec<usize> = (0..drawn.len()).filter(|&number| missing[number] == 0).collect();
     let mut known = 0;
     while let Some(number) = ready.pop() {
         known += 1;
-        for &waits in &next[number] {
+        for &waits in &next[starts[number]..starts[number + 1]] {
             roots[waits] = roots[waits].min(roots[number]);
             missing[waits] -= 1;
             if missing[waits] == 0 {

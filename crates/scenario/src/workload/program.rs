@@ -24,7 +24,6 @@ use super::listed::Hosts;
 use super::{After, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
 use moment::{Moment, Search};
-use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 base::params! {
@@ -207,20 +206,26 @@ impl Program {
             first.push(number);
             number + ops.len()
         });
-        let mut sent: BTreeMap<(u32, u32), Sent> = BTreeMap::new();
-        for (number, (rank, op)) in all.iter().enumerate() {
-            if let Act::Send(message) = &op.act {
-                sent.entry((*rank, message.to)).or_default().push(number, message.tag);
-            }
-        }
+        let sends = || {
+            let sent = |(number, (rank, op)): (usize, &(u32, &Op))| match &op.act {
+                Act::Send(message) => Some((*rank, message.to, message.tag, number)),
+                _ => None,
+            };
+            all.iter().enumerate().filter_map(sent)
+        };
+        let mut tagged = Sent::new(sends().map(|(from, to, tag, number)| ((from, to, tag), number)).collect());
+        let mut any = Sent::new(sends().map(|(from, to, _, number)| ((from, to), number)).collect());
         let mut gone = vec![false; all.len()];
         let mut taken = vec![None; all.len()];
         for (number, (rank, op)) in all.iter().enumerate() {
             let Act::Receive { from, tag } = op.act else { continue };
-            let send = sent.get_mut(&(from, *rank)).and_then(|sent| sent.take(tag, &mut gone));
-            let tagged = || tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
+            let send = match tag {
+                Some(tag) => tagged.take((from, *rank, tag), &mut gone),
+                None => any.take((from, *rank), &mut gone),
+            };
+            let with = || tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
             let never =
-                || format!("rank {rank}, {unit} {}: no message{} from rank {from} is left for this receive", op.place, tagged());
+                || format!("rank {rank}, {unit} {}: no message{} from rank {from} is left for this receive", op.place, with());
             taken[number] = Some(send.ok_or_else(never)?);
         }
         Ok(Operations { all, first, taken })
@@ -287,27 +292,28 @@ impl Operations<'_> {
     }
 }
 
-/// The sends from one rank to another rank that no receive has taken, in the order of the sender's
-/// operations.
-#[derive(Default)]
-struct Sent {
-    all: VecDeque<usize>,
-    by_tag: BTreeMap<u64, VecDeque<usize>>,
+/// The sends of a program by a key: its ranks, or its ranks and its tag.
+struct Sent<K> {
+    /// All sends, sorted by key and then in the order of the sender's operations.
+    all: Vec<(K, usize)>,
+    /// By place of the first send with a key: the number of sends with this key that are gone.
+    passed: Vec<usize>,
 }
 
-impl Sent {
-    fn push(&mut self, send: usize, tag: u64) {
-        self.all.push_back(send);
-        self.by_tag.entry(tag).or_default().push_back(send);
+impl<K: Ord> Sent<K> {
+    fn new(mut all: Vec<(K, usize)>) -> Self {
+        all.sort_unstable();
+        Sent { passed: vec![0; all.len()], all }
     }
-    /// Takes the first send with a tag, or with any tag. `gone` are the sends that are taken, by
-    /// number: a send is in two queues.
-    fn take(&mut self, tag: Option<u64>, gone: &mut [bool]) -> Option<usize> {
-        let queue = tag.map_or(Some(&mut self.all), |tag| self.by_tag.get_mut(&tag))?;
+    /// Takes the first send with a key. `gone` are the sends that a receive has taken, by number.
+    fn take(&mut self, key: K, gone: &mut [bool]) -> Option<usize> {
+        let first = self.all.partition_point(|(other, _)| *other < key);
         loop {
-            let send = queue.pop_front()?;
-            if !std::mem::replace(&mut gone[send], true) {
-                return Some(send);
+            let passed = self.passed.get_mut(first)?;
+            let (_, send) = self.all.get(first + *passed).filter(|(other, _)| *other == key)?;
+            *passed += 1;
+            if !std::mem::replace(&mut gone[*send], true) {
+                return Some(*send);
             }
         }
     }
