@@ -17,8 +17,6 @@
 //! could have come back; the duration of computations in this time counts from the arrival.
 
 mod moment;
-#[cfg(test)]
-mod oracle;
 
 use super::listed::Hosts;
 use super::{After, Drawn, MAX_TIME};
@@ -333,6 +331,9 @@ impl Message {
 }
 
 #[cfg(test)]
+mod testing;
+
+#[cfg(test)]
 mod tests {
     use super::super::testing::Bench;
     use super::*;
@@ -437,8 +438,8 @@ mod tests {
             let mut search = Search::new();
             let flows = program.flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search);
             let mut limits =
-                oracle::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
-            prop_assert_eq!(flows, oracle::flows(&program, &placed.map(HostId), Dur(7), "line", &mut limits));
+                testing::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
+            prop_assert_eq!(flows, testing::flows(&program, &placed.map(HostId), Dur(7), "line", &mut limits));
             prop_assert_eq!(search.looked_at, limits.looked_at);
         }
     }

@@ -178,7 +178,7 @@ fn merged(moments: &[&Rc<Moment>]) -> Vec<(u32, Dur)> {
 #[cfg(test)]
 mod tests {
     use super::super::super::After;
-    use super::super::oracle;
+    use super::super::testing;
     use super::*;
     use base::{HostId, Time};
     use proptest::collection::vec;
@@ -265,14 +265,14 @@ mod tests {
             let moments: Vec<Rc<Moment>> =
                 moments.iter().map(|flows| Rc::new(Moment { not_before: Dur::ZERO, flows: ordered(flows, count) })).collect();
             let mut flows = merged(&moments.iter().collect::<Vec<_>>());
-            let mut other = moments.iter().fold(Vec::new(), |all, moment| oracle::merged(&all, &moment.flows));
+            let mut other = moments.iter().fold(Vec::new(), |all, moment| testing::merged(&all, &moment.flows));
             prop_assert_eq!(&flows, &other);
             // What is known from the moment before must not matter.
             let mut search = Search::new();
             search.remove_redundant(&mut flows.clone(), &drawn, 100);
             search.looked_at = 0;
             search.remove_redundant(&mut flows, &drawn, most);
-            prop_assert_eq!(search.looked_at, oracle::remove_redundant(&mut other, &drawn, most));
+            prop_assert_eq!(search.looked_at, testing::remove_redundant(&mut other, &drawn, most));
             prop_assert_eq!(flows, other);
         }
     }

@@ -1,10 +1,9 @@
-//! The plain way to plan a program, which the tests compare with the fast way: every look-up is in a
-//! map, and lists are merged one by one.
+//! For tests: the plain way to plan a program. Every look-up is in a map, and lists are merged one by
+//! one.
 
 use super::moment::Moment;
 use super::*;
 use crate::workload::Drawn;
-use base::Time;
 use std::collections::BTreeMap;
 
 /// Limits of the search for redundant waits, as in `moment.rs`.
