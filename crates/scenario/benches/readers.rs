@@ -147,11 +147,11 @@ fn yaps(dir: &Path, flows: usize) {
 
 fn htsim(dir: &Path, flows: usize) {
     let row = |i: usize, src: usize, dst: usize| {
-        let begin = if i % 10 == 0 { format!("start {i}") } else { format!("trigger {i}") };
+        let begin = if i.is_multiple_of(10) { format!("start {i}") } else { format!("trigger {i}") };
         let end = if i % 10 == 9 { String::new() } else { format!(" send_done_trigger {}", i + 1) };
         format!("{src}->{dst} id {} {begin} size 9000{end}\n", i + 1)
     };
-    let triggers: String = (0..flows).filter(|i| i % 10 != 0).map(|i| format!("trigger id {i} oneshot\n")).collect();
+    let triggers: String = (0..flows).filter(|i| !i.is_multiple_of(10)).map(|i| format!("trigger id {i} oneshot\n")).collect();
     let all = flows - flows.div_ceil(10);
     write(dir, "flows.cm", format!("Nodes 64\nConnections {flows}\nTriggers {all}\n{}{triggers}", lines(flows, row)));
 }

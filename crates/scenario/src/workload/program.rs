@@ -253,9 +253,9 @@ impl Operations<'_> {
     fn in_order(&self, unit: &str) -> Result<(Vec<usize>, Vec<u32>), String> {
         let count = self.all.len();
         let (mut missing, mut waiting) = (vec![0u32; count], vec![0u32; count]);
-        for number in 0..count {
+        for (number, missing) in missing.iter_mut().enumerate() {
             for needed in self.needed_by(number) {
-                missing[number] += 1;
+                *missing += 1;
                 waiting[needed] += 1;
             }
         }
