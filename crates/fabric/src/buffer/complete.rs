@@ -53,8 +53,8 @@ impl Complete {
 }
 
 impl Buffer for Complete {
-    fn admits(&mut self, packet: &Packet, _place: Place, _port: Backlog, all: &dyn Fn() -> Backlog) -> bool {
-        all().fits(packet, self.total)
+    fn admits(&mut self, packet: &Packet, _place: Place, _port: Backlog, all: Backlog) -> bool {
+        all.fits(packet, self.total)
     }
     fn most(&self) -> Limit {
         self.total
@@ -75,7 +75,7 @@ mod tests {
             [(Limit::Bytes(4500), true), (Limit::Bytes(4499), false), (Limit::Packets(3), true), (Limit::Packets(2), false)]
         {
             let mut buffer = Complete::new(&Params { total }, &Env { mtu_bytes: 1500, links: &[] });
-            assert_eq!([Backlog::default(), all].map(|port| buffer.admits(&packet, PLACE, port, &|| all)), [fits; 2], "{total}");
+            assert_eq!([Backlog::default(), all].map(|port| buffer.admits(&packet, PLACE, port, all)), [fits; 2], "{total}");
         }
     }
 

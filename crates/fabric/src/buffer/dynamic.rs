@@ -83,14 +83,13 @@ impl Dynamic {
 }
 
 impl Buffer for Dynamic {
-    fn admits(&mut self, packet: &Packet, _place: Place, port: Backlog, all: &dyn Fn() -> Backlog) -> bool {
+    fn admits(&mut self, packet: &Packet, _place: Place, port: Backlog, all: Backlog) -> bool {
         let Some(total) = amount(self.total) else { return true };
         let (mut with, held) = (port, |backlog: Backlog| match self.total {
             Limit::Packets(_) => u64::from(backlog.packets),
             _ => backlog.bytes,
         });
         with.add(packet);
-        let all = all();
         all.fits(packet, self.total) && u128::from(held(with)) <= threshold(self.alpha, total.saturating_sub(held(all)))
     }
     fn most(&self) -> Limit {
@@ -127,7 +126,7 @@ mod tests {
             for n in 0..ports {
                 let sum = |f: fn(&Backlog) -> u64| held.iter().map(f).sum::<u64>();
                 let all = Backlog { packets: sum(|port| port.packets.into()) as u32, bytes: sum(|port| port.bytes) };
-                if buffer.admits(&packet, PLACE, held[n], &|| all) {
+                if buffer.admits(&packet, PLACE, held[n], all) {
                     held[n].add(&packet);
                     admitted = true;
                 }
@@ -158,9 +157,9 @@ mod tests {
             &Packet::data(FlowId(0), 0, 1460, 40),
             PLACE,
             Backlog::default(),
-            &|| full
+            full
         ));
-        assert!(buffer(Limit::Unlimited, 1).admits(&Packet::data(FlowId(0), 0, 1460, 40), PLACE, full, &|| full));
+        assert!(buffer(Limit::Unlimited, 1).admits(&Packet::data(FlowId(0), 0, 1460, 40), PLACE, full, full));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use proto::Packet;
 /// A buffer: the state machine of one switch.
 pub trait Buffer {
     /// Returns whether `packet` may wait at a port whose backlog is `port`, in a switch whose
-    /// backlog `all` returns. Otherwise the packet is dropped.
-    fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: &dyn Fn() -> Backlog) -> bool;
+    /// backlog is `all`. Otherwise the packet is dropped. Buffers that [pause](Buffer::pauses) neighbours
+    /// count for themselves: for them `all` is empty.
+    fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: Backlog) -> bool;
     /// An admitted packet stops waiting: its transmission starts, or it is lost. Called only for
     /// buffers that [pause](Buffer::pauses) neighbours.
     fn on_leave(&mut self, _packet: &Packet, _place: Place) {}
@@ -116,7 +117,7 @@ base::registry! {
     named "buffer", "buffers", "buffer": "what the ports of a switch share";
     entries { complete: Complete, dynamic: Dynamic, pfc: Pfc }
     methods {
-        fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: &dyn Fn() -> Backlog) -> bool;
+        fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: Backlog) -> bool;
         fn on_leave(&mut self, packet: &Packet, place: Place);
         fn on_link_down(&mut self, port: u8);
         fn pauses(&self) -> bool;

@@ -255,7 +255,7 @@ impl Pfc {
 }
 
 impl Buffer for Pfc {
-    fn admits(&mut self, packet: &Packet, place: Place, _port: Backlog, _all: &dyn Fn() -> Backlog) -> bool {
+    fn admits(&mut self, packet: &Packet, place: Place, _port: Backlog, _all: Backlog) -> bool {
         let len = u64::from(packet.wire_len);
         let fits = self.used + len <= self.shared;
         let Some((slot, port)) = self.slot(place) else {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     fn admits(pfc: &mut Pfc, place: Place) -> bool {
-        pfc.admits(&packet(), place, Backlog::default(), &Backlog::default)
+        pfc.admits(&packet(), place, Backlog::default(), Backlog::default())
     }
 
     fn orders(pfc: &mut Pfc) -> Vec<(u8, u8, bool)> {

@@ -1,6 +1,5 @@
 //! The handling of the engine's events in the world.
 
-use crate::node::held::HeldPackets;
 use crate::node::pausing;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -77,19 +76,20 @@ impl<P: Probe> engine::World for World<P> {
         if self.pausing {
             self.note_ingress(packet);
         }
+        // A buffer that pauses neighbours counts for itself.
+        let mut all = Backlog::default();
+        if !self.pausing {
+            for other in net.out_links(at) {
+                all.add_all(Self::port(&mut self.ports, other).backlog());
+            }
+            if let Some(held) = self.held.get(at.index()) {
+                all.add_all(held.backlog());
+            }
+        }
         let port = Self::port(&mut self.ports, link);
-        let (place, backlog) = (pausing::place(&self.routing.net, port, link, packet), port.backlog());
-        let of = |other: LinkId| self.ports[other.index()].as_ref().map_or(Backlog::default(), |port| port.backlog());
-        let all = || {
-            let held = self.held.get(at.index()).map_or(Backlog::default(), HeldPackets::backlog);
-            net.out_links(at).fold(held, |mut all, other| {
-                all.add_all(of(other));
-                all
-            })
-        };
+        let place = pausing::place(&self.routing.net, port, link, packet);
         let buffer = &mut self.buffers[at.index()];
-        let admits = buffer.admits(packet, place, backlog, &all);
-        let port = Self::port(&mut self.ports, link);
+        let admits = buffer.admits(packet, place, port.backlog(), all);
         if !buffer.paused().is_empty() {
             self.refused.order();
         }

@@ -23,7 +23,7 @@ impl<P: Probe> World<P> {
         }
         let (now, node) = (links.now(), self.routing.net.hosts()[id.index()]);
         let place = self.ingress.map(|link| self.place_at_host(link, packet));
-        let mut admits = |place| self.buffers[node.index()].admits(packet, place, Backlog::default(), &Backlog::default);
+        let mut admits = |place| self.buffers[node.index()].admits(packet, place, Backlog::default(), Backlog::default());
         let fits = place.is_none_or(&mut admits);
         let receiving = self.receivers[id.index()].as_mut().expect("this host has a receiver");
         let at = if fits { receiving.machine.admit(packet, now) } else { None };

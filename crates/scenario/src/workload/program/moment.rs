@@ -163,7 +163,7 @@ pub(super) fn last<'a>(moments: impl Iterator<Item = &'a Rc<Moment>>, drawn: &[D
 /// Merges the flows of moments, with the longer delay of each flow.
 fn merged(moments: &[&Rc<Moment>]) -> Vec<(u32, Dur)> {
     let mut all: Vec<(u32, Dur)> = moments.iter().flat_map(|moment| &moment.flows).copied().collect();
-    // A stable sort merges the lists, each of which is in order.
+    // Each list is in order, so a stable sort merges them.
     all.sort();
     all.dedup_by(|later, first| {
         let same = later.0 == first.0;
