@@ -136,7 +136,7 @@ def fig5(results: Results) -> Figure:
 
 
 def today(results: Results) -> Figure:
-    """Draws MERP and pFabric beside later transports, by load."""
+    """Draws MERP and pFabric next to later transports, by load."""
     return panels(results, [Panel("mean_slowdown", ""), Panel("p99_er", ""), Panel("max_er", "")])
 
 

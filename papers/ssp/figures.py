@@ -421,7 +421,7 @@ sens_credits = listed(
 
 
 def today(results: Results) -> Figure:
-    """Draws SSP beside later transports, by load."""
+    """Draws SSP next to later transports, by load."""
     shown = ("mean_fct_short_s", "p99_fct_short_s", "mean_fct_long_s", "max_queue_bytes")
     return metric_panels(results, dict.fromkeys(shown, ""), "workload.web.load", width=3.2)
 
