@@ -50,6 +50,7 @@ pub use plan::outline::{Outline, system_of};
 pub use plan::seeds;
 pub use plan::selection::FlowSet;
 pub use plan::spec::{Demand, Options, Plan, Point, QueueLength, RunSpec, Sample, profiles};
+pub use plan::tasks::{RunTask, RunTasks};
 pub use plan::unloaded::Unloaded;
 pub use rooms::{ROOMS, TABLES, TableOf};
 pub use system::engine::{Engine, EngineKind};

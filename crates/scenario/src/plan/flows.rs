@@ -6,8 +6,10 @@ use crate::plan::measure::{CountedFlows, Window};
 use crate::plan::spec::{Demand, RunSpec};
 use crate::plan::state::Steady;
 use crate::plan::steady;
+use crate::plan::tasks::{RunTasks, group};
 use crate::workload::after::earliest_roots;
-use crate::workload::{self, Drawn, Outside, Workload as _};
+use crate::workload::tasks::Tasks;
+use crate::workload::{self, Draw, Drawn, Outside, Workload as _};
 use base::{Dur, FlowId, Rate, Rng, Streams, Time};
 use fabric::routes::Routes;
 use proto::Flow;
@@ -22,11 +24,17 @@ impl RunSpec {
     /// the run. With a start in the steady state, the result contains the flows that are open at
     /// the start, and those after the last flow that counts.
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
+        self.traffic().map(|(flows, _)| flows)
+    }
+
+    /// Draws the flows of all workloads, as [`RunSpec::flows`] does, and the tasks of their programs.
+    pub fn traffic(&self) -> Result<(Vec<Flow>, RunTasks), String> {
         let mut streams = Streams::new(self.seed);
         let mut all: Vec<Numbered> = Vec::new();
         let routes = OnceCell::new();
         let steady = self.steady_state(&routes)?;
-        let mut drawn = self.drawn(&mut streams)?;
+        let (mut drawn, tasks): (Vec<Vec<Drawn>>, Vec<Tasks>) =
+            self.drawn(&mut streams)?.into_iter().map(|draw| (draw.flows, draw.tasks)).unzip();
         let own: Vec<usize> = drawn.iter().map(Vec::len).collect();
         if let Some(steady) = steady {
             let last = |index: usize| drawn[index].iter().map(|flow| flow.start).max();
@@ -69,12 +77,16 @@ impl RunSpec {
         all.sort_by_key(|flow| (flow.root, flow.workload));
         let mut ids: Vec<Vec<FlowId>> = vec![Vec::new(); self.workloads.len()];
         let order = |workload: u16| all.iter().zip(0..).filter(move |(flow, _)| flow.workload == workload);
-        if all.iter().any(|flow| flow.flow.after.is_some()) {
+        if tasks.iter().any(|tasks| !tasks.moments.is_empty()) || all.iter().any(|flow| flow.flow.after.is_some()) {
             for (workload, ids) in ids.iter_mut().enumerate() {
                 let mut own: Vec<(usize, FlowId)> = order(workload as u16).map(|(flow, id)| (flow.number, FlowId(id))).collect();
                 own.sort_unstable();
                 *ids = own.into_iter().map(|(_, id)| id).collect();
             }
+        }
+        let mut run_tasks = RunTasks::default();
+        for (workload, tasks) in tasks.into_iter().enumerate() {
+            run_tasks.add(workload as u16, tasks, &ids[workload]);
         }
         let roots: Vec<Time> = all.iter().map(|flow| flow.root).collect();
         let mut flows: Vec<Flow> = all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect();
@@ -83,21 +95,21 @@ impl RunSpec {
             let counts = |root: Time| window.is_some_and(|w| root >= w.from && w.until.is_none_or(|until| root <= until));
             flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
         }
-        Ok(flows)
+        Ok((flows, run_tasks))
     }
 
     /// Draws the flows of the scenario, by workload. Workloads that run until the last start of
     /// another workload are drawn last.
-    fn drawn(&self, streams: &mut Streams) -> Result<Vec<Vec<Drawn>>, String> {
+    fn drawn(&self, streams: &mut Streams) -> Result<Vec<Draw>, String> {
         let mut last_starts: Vec<(String, Time)> = Vec::new();
         let mut order: Vec<usize> = (0..self.workloads.len()).collect();
         order.sort_by_key(|index| self.workloads[*index].1.workload.build(&self.env(*index)).until_workload().is_some());
-        let mut all = vec![Vec::new(); self.workloads.len()];
+        let mut all = vec![Draw::default(); self.workloads.len()];
         for index in order {
             let (name, traffic) = &self.workloads[index];
             let env = workload::Env { last_starts: &last_starts, ..self.env(index) };
             let drawn = traffic.workload.build(&env).draw(&env, streams).map_err(|e| format!("workload `{name}`: {e}"))?;
-            let last = drawn.iter().filter(|flow| flow.after.is_none()).map(|flow| flow.start).max();
+            let last = drawn.flows.iter().filter(|flow| flow.after.is_none()).map(|flow| flow.start).max();
             last_starts.extend(last.map(|last| (name.clone(), last)));
             all[index] = drawn;
         }
@@ -147,7 +159,7 @@ impl RunSpec {
             size_wire_bytes: self.packets().wire(flow.size_bytes),
             start: if wait.is_some() { Time::MAX } else { flow.start },
             deadline: flow.deadline.filter(|_| wait.is_none()),
-            group: flow.group.map_or(u64::MAX, |g| u64::from(workload) << 32 | u64::from(g)),
+            group: flow.group.map_or(u64::MAX, |number| group(workload, number)),
             workload,
             src_port,
             rtt: Dur::ZERO,

@@ -14,4 +14,5 @@ pub mod selection;
 pub mod spec;
 pub mod state;
 pub mod steady;
+pub mod tasks;
 pub mod unloaded;

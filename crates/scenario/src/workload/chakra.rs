@@ -19,7 +19,7 @@ mod trace;
 
 use super::listed::{self, Hosts, Listed};
 use super::program::{Act, Message, Program, Ranks};
-use super::{Drawn, Env, MAX_TIME};
+use super::{Draw, Env, MAX_TIME};
 use crate::files::Files;
 use base::Dur;
 use base::params::Problem;
@@ -84,7 +84,7 @@ impl listed::Format for Format {
         let further = (1..).map(|rank| name(params, rank)).take_while(|name| files.has(name));
         std::iter::once(name(params, 0)).chain(further).collect()
     }
-    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let names = Self::files(params, files);
         if names.len() > hosts.count() as usize && params.ranks.placement == "linear" {
             return Err(format!(
@@ -97,7 +97,7 @@ impl listed::Format for Format {
         let read = |name: &String| trace::nodes(name, &files.bytes(name)?);
         let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
         let program = Reader { names: &names, nodes: &nodes, algorithm: params.algorithm }.program()?;
-        program.flows(&params.ranks, hosts, "node").map_err(|why| format!("{}: {why}", params.path))
+        program.draw(&params.ranks, hosts, "node").map_err(|why| format!("{}: {why}", params.path))
     }
 }
 
@@ -237,6 +237,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Drawn;
     use super::super::testing::Bench;
     use super::*;
     use crate::files::tokens::testing::damaged;

@@ -26,7 +26,7 @@
 
 use super::listed::{self, Hosts, Listed};
 use super::program::{Act, Message, Program, Ranks};
-use super::{Drawn, Env};
+use super::{Draw, Env};
 use crate::files::Files;
 use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
@@ -75,10 +75,10 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let text = files.text(&params.path)?;
         let program = Reader::new(params, &text)?.program()?;
-        program.flows(&params.ranks, hosts, "line").map_err(|why| format!("{}: {why}", params.path))
+        program.draw(&params.ranks, hosts, "line").map_err(|why| format!("{}: {why}", params.path))
     }
 }
 
@@ -299,6 +299,7 @@ fn words<'a>(tokens: &Tokens<'_>, text: &'a str) -> Result<Vec<Word<'a>>, String
 #[cfg(test)]
 mod tests {
     use super::super::After;
+    use super::super::Drawn;
     use super::*;
     use crate::files::tokens::testing::mangled;
     use base::Time;

@@ -16,10 +16,9 @@
 //!
 //! Assumed: flows need not be sorted by their start, although that simulator requires it.
 
-use super::Drawn;
-use super::Env;
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
+use super::{Draw, Drawn, Env};
 use crate::files::Files;
 use crate::files::tokens::Tokens;
 use base::params::Problem;
@@ -58,7 +57,7 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let text = files.text(&params.path)?;
         let mut tokens = Tokens::new(&params.path, &text);
         let count = tokens.whole("the number of flows", 0, u64::from(u32::MAX))?;
@@ -74,7 +73,7 @@ impl listed::Format for Format {
             flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None });
         }
         tokens.end_or_comments("the last flow", |name| hosts.named(name).is_some())?;
-        Ok(flows)
+        Ok(flows.into())
     }
 }
 

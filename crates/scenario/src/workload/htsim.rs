@@ -24,7 +24,7 @@
 
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
-use super::{After, Drawn, Env};
+use super::{After, Draw, Drawn, Env};
 use crate::files::Files;
 use crate::files::tokens::{Line, Tokens, Word, lines};
 use base::params::Problem;
@@ -85,7 +85,7 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let text = files.text(&params.path)?;
         let mut tokens = Tokens::new(&params.path, &text);
         let read = lines(&mut tokens);
@@ -123,7 +123,7 @@ impl listed::Format for Format {
                 flow.after = Some(After::new(&fires(&tokens, &word, id, &triggers)?, Dur::ZERO));
             }
         }
-        Ok(flows)
+        Ok(flows.into())
     }
 }
 

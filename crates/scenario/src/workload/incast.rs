@@ -27,7 +27,7 @@
 use super::hosts::HostName;
 use super::load::{LoadRef, OfferedTraffic};
 use super::size::Unit;
-use super::{After, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
+use super::{After, Draw, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
 use base::params::{Auto, Param, Problem, Raw};
 use base::registry::Meta;
 use base::{Bytes, Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
@@ -311,7 +311,7 @@ fn draw_others(count: u32, hosts: u32, dst: HostId, rng: &mut Rng) -> Vec<HostId
 }
 
 impl Workload for Incast {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let p = &self.params;
         let hosts = env.net.hosts().len() as u32;
         if hosts < 2 {
@@ -345,7 +345,7 @@ impl Workload for Incast {
                 flows.push(Drawn { start: Time::ZERO, after: Some(After::new(&[number], Dur::ZERO)), ..flow });
             }
         }
-        Ok(flows)
+        Ok(flows.into())
     }
     fn flows(&self) -> u64 {
         let each = if self.params.request.is_some() { 2 } else { 1 };

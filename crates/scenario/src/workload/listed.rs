@@ -2,7 +2,7 @@
 
 use super::hosts::name_of;
 use super::size;
-use super::{Drawn, Env, MAX_TIME, Workload};
+use super::{Draw, Env, MAX_TIME, Workload};
 use crate::files::Files;
 use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
@@ -20,8 +20,9 @@ pub trait Format {
     const HINT: &'static str;
     /// Returns the path of the file.
     fn path(params: &Self::Params) -> &str;
-    /// Reads all flows. `hosts` are the hosts of the network. The error names the place.
-    fn read(params: &Self::Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String>;
+    /// Reads all flows, and the tasks of a program. `hosts` are the hosts of the network. The error
+    /// names the place.
+    fn read(params: &Self::Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String>;
     /// Returns all files that are read.
     fn files(params: &Self::Params, _files: &Files) -> Vec<String> {
         vec![Self::path(params).to_owned()]
@@ -67,13 +68,13 @@ pub fn start(at: Dur) -> Result<Time, String> {
 pub fn check<F: Format>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
     let problem = |message| vec![Problem { key: "path", message, hint: F::HINT.to_owned() }];
     match read::<F>(params, env) {
-        Ok(flows) if flows.is_empty() => problem(format!("`{}` has no flows", F::path(params))),
+        Ok(read) if read.flows.is_empty() => problem(format!("`{}` has no flows", F::path(params))),
         Ok(_) => Vec::new(),
         Err(message) => problem(message),
     }
 }
 
-fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Vec<Drawn>>, String> {
+fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Draw>, String> {
     once(std::any::type_name::<F>(), params, env, || F::read(params, env.files, &Hosts::of(env)), F::path(params))
 }
 
@@ -84,28 +85,28 @@ pub(super) fn once(
     format: &str,
     params: &impl Debug,
     env: &Env<'_>,
-    read: impl FnOnce() -> Result<Vec<Drawn>, String>,
+    read: impl FnOnce() -> Result<Draw, String>,
     path: &str,
-) -> Result<Arc<Vec<Drawn>>, String> {
+) -> Result<Arc<Draw>, String> {
     let hosts: Vec<&str> = (0..env.net.hosts().len() as u32).map(|host| name_of(env.net, HostId(host))).collect();
     env.files.made(format!("{format} {params:?} {:?} {}", env.packets, hosts.join(" ")), || {
-        let flows = read()?;
-        super::after::earliest_roots(&flows).map_err(|e| format!("{path}: {e}"))?;
-        Ok(flows)
+        let read = read()?;
+        super::after::earliest_roots(&read.flows).map_err(|e| format!("{path}: {e}"))?;
+        Ok(read)
     })
 }
 
 /// A workload that is read from a file.
 pub struct Listed<F> {
     files: Vec<String>,
-    flows: Result<Arc<Vec<Drawn>>, String>,
+    read: Result<Arc<Draw>, String>,
     format: PhantomData<F>,
 }
 
 impl<F: Format> Listed<F> {
     /// Creates the workload with these parameters.
     pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
-        Listed { files: F::files(params, env.files), flows: read::<F>(params, env), format: PhantomData }
+        Listed { files: F::files(params, env.files), read: read::<F>(params, env), format: PhantomData }
     }
     /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(_params: &F::Params) -> Vec<&'static str> {
@@ -114,17 +115,17 @@ impl<F: Format> Listed<F> {
 }
 
 impl<F: Format> Workload for Listed<F> {
-    fn draw(&self, _env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
-        self.flows.as_ref().map(|flows| flows.to_vec()).map_err(String::clone)
+    fn draw(&self, _env: &Env<'_>, _streams: &mut Streams) -> Result<Draw, String> {
+        self.read.as_ref().map(|read| Draw::clone(read)).map_err(String::clone)
     }
     fn flows(&self) -> u64 {
-        self.flows.as_ref().map_or(0, |flows| flows.len() as u64)
+        self.read.as_ref().map_or(0, |read| read.flows.len() as u64)
     }
     fn files(&self) -> Vec<String> {
         self.files.clone()
     }
     fn offered(&self, _env: &Env<'_>) -> Offered {
-        let sizes = self.flows.iter().flat_map(|flows| flows.iter()).map(|flow| flow.size_bytes).collect();
+        let sizes = self.read.iter().flat_map(|read| &read.flows).map(|flow| flow.size_bytes).collect();
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
@@ -132,8 +133,8 @@ impl<F: Format> Workload for Listed<F> {
 /// For the tests of formats.
 #[cfg(test)]
 pub(super) mod testing {
+    use super::super::Drawn;
     use super::super::testing::Bench;
-    use super::*;
     use crate::files::Files;
 
     /// Returns the flows of a file of this kind on a tree of nine hosts, or the error.

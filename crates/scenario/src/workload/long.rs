@@ -5,7 +5,7 @@
 
 use super::pairs::Pairs;
 use super::size::Unit;
-use super::{Drawn, Env, MAX_TIME, Workload};
+use super::{Draw, Drawn, Env, MAX_TIME, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
@@ -91,7 +91,7 @@ impl Long {
 }
 
 impl Workload for Long {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let p = &self.params;
         let pairs = p.pairs.draw(env.net, &mut streams.take("workload/pairs", &[env.index]))?;
         let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
@@ -99,7 +99,11 @@ impl Workload for Long {
             let start = Time::ZERO + p.start + p.stagger * i as u64 + p.interval * u64::from(round);
             Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }
         };
-        Ok((0..p.repeat).flat_map(|round| pairs.iter().enumerate().map(move |pair| (round, pair))).map(flow).collect())
+        Ok((0..p.repeat)
+            .flat_map(|round| pairs.iter().enumerate().map(move |pair| (round, pair)))
+            .map(flow)
+            .collect::<Vec<_>>()
+            .into())
     }
     fn flows(&self) -> u64 {
         self.flows

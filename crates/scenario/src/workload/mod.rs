@@ -17,14 +17,16 @@ pub mod pairs;
 pub mod program;
 pub mod size;
 pub mod sizes;
+pub mod tasks;
 
 use load::OfferedTraffic;
 use size::{Packets, Unit};
+use tasks::Tasks;
 
 /// A workload.
 pub trait Workload {
-    /// Draws the flows, in any order. The error is a complete message.
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
+    /// Draws the flows, and the tasks of a program. The error is a complete message.
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String>;
     /// Draws the flows of an open loop between two times outside its own arrivals, from the random
     /// streams in `when`. Returns `None` if the workload sets its own start or end, or if its
     /// arrivals depend on its flows.
@@ -78,6 +80,21 @@ pub struct FanIn {
     pub spread: Dur,
 }
 
+/// The flows of a workload, and the tasks of its program if it has one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draw {
+    /// The flows, in any order.
+    pub flows: Vec<Drawn>,
+    /// The tasks.
+    pub tasks: Tasks,
+}
+
+impl From<Vec<Drawn>> for Draw {
+    fn from(flows: Vec<Drawn>) -> Draw {
+        Draw { flows, tasks: Tasks::default() }
+    }
+}
+
 /// A flow as a workload draws it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawn {
@@ -97,11 +114,11 @@ pub struct Drawn {
     pub after: Option<After>,
 }
 
-/// The condition for the start of a flow that waits.
+/// The condition for the start of a flow that waits, or a moment of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
-    /// Other flows of the workload by index, at least one, each with the time from its end to the
-    /// start of the waiting flow.
+    /// Other flows of the workload by index, each with the time from its end to the start of the
+    /// waiting flow. A flow that waits has at least one.
     pub flows: Vec<(u32, Dur)>,
     /// Earliest start of the waiting flow.
     pub not_before: Time,
@@ -187,7 +204,7 @@ base::registry! {
         chakra: Chakra,
     }
     methods {
-        fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
+        fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String>;
         fn arrivals(&self, env: &Env<'_>, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String>;
         fn flows(&self) -> u64;
         fn files(&self) -> Vec<String>;
@@ -243,7 +260,7 @@ pub(crate) mod testing {
         }
         pub fn draw(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Vec<Drawn> {
             let machine = self.read(kind, set).unwrap();
-            let flows = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
+            let Draw { flows, .. } = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
             let Offered { sizes, .. } = machine.offered(&self.env());
             assert!(sizes.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1) && sizes.last().unwrap().1 == 1.0, "{sizes:?}");
             assert!(flows.iter().all(|f| sizes[0].0 <= f.size_bytes), "{sizes:?}");

@@ -12,7 +12,7 @@ use super::hosts;
 use super::load::{LoadRef, OfferedTraffic};
 use super::size::{SizeLaw, Unit};
 use super::sizes::Sizes;
-use super::{Drawn, Env, MAX_TIME, Outside, Workload};
+use super::{Draw, Drawn, Env, MAX_TIME, Outside, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
@@ -138,7 +138,7 @@ impl Poisson {
 }
 
 impl Workload for Poisson {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let p = &self.0;
         let mut source = Source::new(p, env, streams, "workload")?;
         let until = p.until.or(MAX_TIME);
@@ -160,7 +160,7 @@ impl Workload for Poisson {
         if p.normalize_load {
             self.normalize(env, &mut flows, p.load_ref.bps(env.net) as f64)?;
         }
-        Ok(flows)
+        Ok(flows.into())
     }
     fn arrivals(&self, env: &Env<'_>, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
         if self.0.start > Dur::ZERO || self.0.until != Auto::Auto {

@@ -19,7 +19,8 @@
 mod moment;
 
 use super::listed::Hosts;
-use super::{After, Drawn, MAX_TIME};
+use super::tasks::{Task, TaskPart, Tasks};
+use super::{After, Draw, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
 use moment::{Moment, Search};
 use std::rc::Rc;
@@ -38,6 +39,18 @@ base::params! {
 #[derive(Default)]
 pub struct Program {
     ranks: Vec<Vec<Op>>,
+    tasks: Vec<Task>,
+    /// The parts of ranks in tasks.
+    spans: Vec<OpSpan>,
+}
+
+/// The part of a rank in a task: from the start of an operation to the end of an operation.
+#[derive(Clone, Copy)]
+struct OpSpan {
+    task: u32,
+    rank: u32,
+    /// The first and the last operation.
+    ops: [u32; 2],
 }
 
 /// An operation of a rank.
@@ -96,7 +109,7 @@ struct Times {
 impl Program {
     /// Creates a program of `ranks` ranks without operations.
     pub fn new(ranks: usize) -> Program {
-        Program { ranks: (0..ranks).map(|_| Vec::new()).collect() }
+        Program { ranks: (0..ranks).map(|_| Vec::new()).collect(), ..Program::default() }
     }
     /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
@@ -118,13 +131,24 @@ impl Program {
         self.ranks[rank as usize][op as usize].with.push(other);
     }
 
-    /// Returns the flows of the program. `unit` names the places of operations in error messages,
-    /// like `line`. The error is a complete message.
-    pub fn flows(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Vec<Drawn>, String> {
-        self.flows_by(params, hosts, unit, &mut Search::new())
+    /// Adds a task. Returns its number, which is the group of its messages.
+    pub fn task(&mut self, task: Task) -> u32 {
+        self.tasks.push(task);
+        self.tasks.len() as u32 - 1
+    }
+    /// Adds the part of a rank in a task: from the start of operation `first` to the end of
+    /// operation `last`.
+    pub fn span(&mut self, task: u32, rank: u32, first: u32, last: u32) {
+        self.spans.push(OpSpan { task, rank, ops: [first, last] });
     }
 
-    fn flows_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Vec<Drawn>, String> {
+    /// Returns the flows and tasks of the program. `unit` names the places of operations in error
+    /// messages, like `line`. The error is a complete message.
+    pub fn draw(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Draw, String> {
+        self.draw_by(params, hosts, unit, &mut Search::new())
+    }
+
+    fn draw_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Draw, String> {
         let placed = self.placed(&params.placement, hosts)?;
         let operations = self.operations(unit)?;
         let (order, mut waiting) = operations.in_order(unit)?;
@@ -133,6 +157,7 @@ impl Program {
         // The times of the operations that others still wait for.
         let mut times: Vec<Option<Times>> = order.iter().map(|_| None).collect();
         let begin = Rc::new(Moment::at(params.start));
+        let mut parts = Parts::new(&self.spans, &operations.first);
         for number in order {
             let (rank, op) = operations.all[number];
             let first = operations.first[rank as usize];
@@ -168,6 +193,7 @@ impl Program {
             if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
                 return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
             }
+            parts.note(number, [&start, &end]);
             for needed in operations.needed_by(number) {
                 waiting[needed] -= 1;
                 if waiting[needed] == 0 {
@@ -178,7 +204,7 @@ impl Program {
                 times[number] = Some(Times { start, end, arrival });
             }
         }
-        Ok(flows)
+        Ok(Draw { flows, tasks: parts.tasks(&self.tasks, &placed) })
     }
 
     /// Returns the hosts of the ranks.
@@ -227,6 +253,53 @@ impl Program {
             taken[number] = Some(send.ok_or_else(never)?);
         }
         Ok(Operations { all, first, taken })
+    }
+}
+
+/// Finds the moments at which parts of tasks begin and end.
+struct Parts<'a> {
+    spans: &'a [OpSpan],
+    /// Operations by number, each with a span that begins (0) or ends (1) with it; sorted.
+    bounds: Vec<(usize, u32, u8)>,
+    /// By span: the indices of the moments at which it begins and ends.
+    found: Vec<[u32; 2]>,
+    moments: Vec<Rc<Moment>>,
+}
+
+impl<'a> Parts<'a> {
+    /// `first` are the numbers of the ranks' first operations.
+    fn new(spans: &'a [OpSpan], first: &[usize]) -> Self {
+        let bound = |(span, at): (&OpSpan, u32)| {
+            [0u8, 1].map(|end| (first[span.rank as usize] + span.ops[usize::from(end)] as usize, at, end))
+        };
+        let mut bounds: Vec<(usize, u32, u8)> = spans.iter().zip(0..).flat_map(bound).collect();
+        bounds.sort_unstable();
+        Parts { spans, bounds, found: vec![[0; 2]; spans.len()], moments: Vec::new() }
+    }
+    /// Notes when an operation starts and ends.
+    fn note(&mut self, number: usize, times: [&Rc<Moment>; 2]) {
+        let from = self.bounds.partition_point(|bound| bound.0 < number);
+        for &(_, span, end) in self.bounds[from..].iter().take_while(|bound| bound.0 == number) {
+            let moment = times[usize::from(end)];
+            // Parts that follow one another, or belong to one task, often have one moment.
+            if self.moments.last().is_none_or(|last| !Rc::ptr_eq(last, moment)) {
+                self.moments.push(Rc::clone(moment));
+            }
+            self.found[span as usize][usize::from(end)] = self.moments.len() as u32 - 1;
+        }
+    }
+    fn tasks(self, tasks: &[Task], placed: &[HostId]) -> Tasks {
+        let part = |(span, moments): (&OpSpan, [u32; 2])| TaskPart {
+            task: span.task,
+            rank: span.rank,
+            host: placed[span.rank as usize],
+            moments,
+        };
+        Tasks {
+            all: tasks.to_vec(),
+            parts: self.spans.iter().zip(self.found).map(part).collect(),
+            moments: self.moments.iter().map(|moment| moment.after()).collect(),
+        }
     }
 }
 
@@ -320,12 +393,9 @@ impl<K: Ord> Sent<K> {
 impl Message {
     /// Returns the flow of the message, from one host to another.
     fn flow(&self, (src, dst): (HostId, HostId), start: &Moment) -> Drawn {
-        // A flow cannot end before the run starts, so a delay at least as long makes `not_before`
-        // redundant.
-        let later = start.flows.iter().any(|(_, delay)| *delay >= start.not_before);
-        let not_before = Time::ZERO + if later { Dur::ZERO } else { start.not_before };
-        let after = (!start.flows.is_empty()).then(|| After { flows: start.flows.clone(), not_before, give_up_after: None });
-        let at = if after.is_none() { not_before } else { Time::ZERO };
+        let after = start.after();
+        let at = if after.flows.is_empty() { after.not_before } else { Time::ZERO };
+        let after = Some(after).filter(|after| !after.flows.is_empty());
         Drawn { src, dst, size_bytes: self.bytes.max(1), start: at, deadline: None, group: self.group, after }
     }
 }
@@ -365,7 +435,7 @@ mod tests {
             let hosts = ranks.to_string();
             let (bench, mut search) = (Bench::new("star", &[("hosts", &hosts)]), Search::new());
             let params = Ranks { placement: "linear".to_owned(), start: Dur::ZERO };
-            let flows = ring(ranks).flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap();
+            let flows = ring(ranks).draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap().flows;
             // Each flow waits for two flows of the step before: the rank's own message and the
             // message that it received.
             assert!(flows.iter().flat_map(|flow| &flow.after).all(|after| after.flows.len() == 2));
@@ -389,6 +459,34 @@ mod tests {
         program.add(1, Act::Receive { from: 0, tag: Some(6) }, Vec::new(), 9);
         let message = program.operations("line").err().unwrap();
         assert_eq!(message, "rank 1, line 9: no message with tag 6 from rank 0 is left for this receive");
+    }
+
+    #[test]
+    fn a_part_of_a_task_lasts_from_the_start_of_an_operation_to_the_end_of_another() {
+        let mut program = Program::new(2);
+        let task = |name: &str| Task { name: name.to_owned(), iteration: 0, collective: None };
+        let (compute, exchange) = (program.task(task("compute")), program.task(task("exchange")));
+        let first = program.add(0, Act::Compute(Dur(5)), Vec::new(), 0);
+        let send = program.add(0, message(1, 0), vec![first], 0);
+        let receive = program.add(1, Act::Receive { from: 0, tag: Some(0) }, Vec::new(), 0);
+        let last = program.add(1, Act::Compute(Dur(3)), vec![receive], 0);
+        for (task, rank, first, last) in [(compute, 0, first, first), (exchange, 0, send, send), (exchange, 1, receive, last)] {
+            program.span(task, rank, first, last);
+        }
+        let bench = Bench::new("star", &[("hosts", "2")]);
+        let params = Ranks { placement: "h1 h0".to_owned(), start: Dur(7) };
+        let Draw { flows, tasks } = program.draw(&params, &Hosts::of(&bench.env()), "line").unwrap();
+        assert_eq!((flows.len(), tasks.all.len()), (1, 2));
+        let at = |time: u64| After { flows: Vec::new(), not_before: Time(time), give_up_after: None };
+        // The receive starts at 7, so that the last computation cannot end before 10.
+        let end = |delay: u64, not_before| After { not_before: Time(not_before), ..After::new(&[0], Dur(delay)) };
+        // The message is flow 0, which starts at 12.
+        let expected = [(compute, 0, 1, at(7), at(12)), (exchange, 0, 1, at(12), end(0, 0)), (exchange, 1, 0, at(7), end(3, 10))];
+        let found = tasks.parts.iter().map(|part| {
+            let [start, end] = part.moments.map(|moment| tasks.moments[moment as usize].clone());
+            (part.task, part.rank, part.host.0, start, end)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     /// Returns a program of these operations: by operation its rank, its kind, a number for its tag,
@@ -436,7 +534,7 @@ mod tests {
             let (placement, placed) = [("linear", [0, 1, 2]), ("h2 h0 h1", [2, 0, 1]), ("h1 h0 h1", [1, 0, 1])][placement];
             let params = Ranks { placement: placement.to_owned(), start: Dur(7) };
             let mut search = Search::new();
-            let flows = program.flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search);
+            let flows = program.draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).map(|draw| draw.flows);
             let mut limits =
                 testing::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
             prop_assert_eq!(flows, testing::flows(&program, &placed.map(HostId), Dur(7), "line", &mut limits));

@@ -19,7 +19,7 @@
 
 use super::hosts::HostName;
 use super::sizes::Sizes;
-use super::{After, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
+use super::{After, Draw, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time, math};
@@ -129,7 +129,7 @@ impl Requests {
 }
 
 impl Workload for Requests {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let p = &self.params;
         let (law, mut sizes) = (p.sizes.law(env)?, streams.take("workload/sizes", &[env.index]));
         let dst = hosts::host(env.net, &p.aggregator.0)?;
@@ -166,7 +166,7 @@ impl Workload for Requests {
                 });
             }
         }
-        Ok(flows)
+        Ok(flows.into())
     }
     fn flows(&self) -> u64 {
         self.requests.saturating_mul(self.params.workers.into())
@@ -219,7 +219,7 @@ mod tests {
             let params = Params { workers: 20, ..read(set) };
             assert_eq!(check(&params, &env), []);
             let machine = Requests::new(&params, &env);
-            let flows = machine.draw(&env, &mut Streams::new(1)).unwrap();
+            let Draw { flows, .. } = machine.draw(&env, &mut Streams::new(1)).unwrap();
             assert_eq!(flows.len() as u64, machine.flows());
             flows.last().unwrap().group.unwrap() + 1
         };

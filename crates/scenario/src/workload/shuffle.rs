@@ -13,7 +13,7 @@
 //! fetch i - `parallel`, not for the fetch that ends first.
 
 use super::size::Unit;
-use super::{After, Drawn, Env, MAX_TIME, Workload};
+use super::{After, Draw, Drawn, Env, MAX_TIME, Workload};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
@@ -73,7 +73,7 @@ impl Shuffle {
 }
 
 impl Workload for Shuffle {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let (p, hosts) = (&self.params, self.hosts as u32);
         let mut rng = streams.take("workload/pairs", &[env.index]);
         let size_bytes = env.payload(p.size.0, p.size_unit);
@@ -91,7 +91,7 @@ impl Workload for Shuffle {
                 flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: Some(dst.0), after });
             }
         }
-        Ok(flows)
+        Ok(flows.into())
     }
     fn flows(&self) -> u64 {
         self.hosts.saturating_mul(self.hosts.saturating_sub(1))

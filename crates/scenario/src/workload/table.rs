@@ -19,7 +19,7 @@
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::once;
 use super::size::{self, Packets, Unit};
-use super::{After, Drawn, Env, MAX_TIME, Workload};
+use super::{After, Draw, Drawn, Env, MAX_TIME, Workload};
 use crate::files::columns::{Columns, TimeUnit};
 use crate::files::rows::{self, Row, Wanted, of_csv, of_parquet};
 use base::params::Problem;
@@ -72,7 +72,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         return vec![Problem { key: "columns", message, hint }];
     }
     match read(params, env) {
-        Ok(flows) if flows.is_empty() => {
+        Ok(read) if read.flows.is_empty() => {
             vec![Problem { key: "path", message: format!("`{}` has no flows", params.path), hint: hint.to_owned() }]
         }
         Ok(_) => Vec::new(),
@@ -91,8 +91,8 @@ struct Reading<'a> {
     groups: Option<BTreeMap<u64, u32>>,
 }
 
-fn read(params: &Params, env: &Env<'_>) -> Result<Arc<Vec<Drawn>>, String> {
-    once("table", params, env, || flows(params, env), &params.path)
+fn read(params: &Params, env: &Env<'_>) -> Result<Arc<Draw>, String> {
+    once("table", params, env, || flows(params, env).map(Draw::from), &params.path)
 }
 
 fn flows(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
@@ -210,7 +210,7 @@ pub struct Table {
     count: u64,
     /// Read at the first request: a file may have millions of flows, and most callers need only
     /// their number.
-    flows: OnceCell<Result<Arc<Vec<Drawn>>, String>>,
+    flows: OnceCell<Result<Arc<Draw>, String>>,
 }
 
 impl Table {
@@ -229,13 +229,13 @@ impl Table {
         Vec::new()
     }
     fn read(&self, env: &Env<'_>) -> Result<&[Drawn], &String> {
-        self.flows.get_or_init(|| read(&self.params, env)).as_ref().map(|flows| flows.as_slice())
+        self.flows.get_or_init(|| read(&self.params, env)).as_ref().map(|read| read.flows.as_slice())
     }
 }
 
 impl Workload for Table {
-    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
-        self.read(env).map(<[Drawn]>::to_vec).map_err(String::clone)
+    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Draw, String> {
+        self.read(env).map(|flows| flows.to_vec().into()).map_err(String::clone)
     }
     fn flows(&self) -> u64 {
         self.count

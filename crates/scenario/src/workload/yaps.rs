@@ -9,7 +9,7 @@
 
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
-use super::{Drawn, Env};
+use super::{Draw, Drawn, Env};
 use crate::files::Files;
 use crate::files::tokens::Tokens;
 use base::params::Problem;
@@ -47,7 +47,7 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let text = files.text(&params.path)?;
         let mut tokens = Tokens::new(&params.path, &text);
         let mut flows = Vec::new();
@@ -63,7 +63,7 @@ impl listed::Format for Format {
             let (src, dst) = hosts.pair(&tokens, &src, &dst)?;
             flows.push(Drawn { src, dst, size_bytes: packets * PACKET_BYTES, start, deadline: None, group: None, after: None });
         }
-        Ok(flows)
+        Ok(flows.into())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Moments of a program: the start or end of an operation, expressed by times and by the ends of
 //! flows.
 
-use super::Drawn;
-use base::Dur;
+use super::{After, Drawn};
+use base::{Dur, Time};
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
@@ -133,6 +133,14 @@ impl Moment {
         let flows = self.flows.iter().map(|(flow, delay)| (*flow, sum(*delay, time))).collect();
         Moment { not_before: sum(self.not_before, time), flows }
     }
+    /// Returns the moment as a condition.
+    pub fn after(&self) -> After {
+        // A flow cannot end before the run starts, so a delay at least as long makes `not_before`
+        // redundant.
+        let later = self.flows.iter().any(|(_, delay)| *delay >= self.not_before);
+        let not_before = Time::ZERO + if later { Dur::ZERO } else { self.not_before };
+        After { flows: self.flows.clone(), not_before, give_up_after: None }
+    }
     /// Returns the longest of the time and the delays.
     pub fn longest(&self) -> Dur {
         self.flows.iter().map(|(_, delay)| *delay).fold(self.not_before, Dur::max)
@@ -177,10 +185,9 @@ fn merged(moments: &[&Rc<Moment>]) -> Vec<(u32, Dur)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::After;
     use super::super::testing;
     use super::*;
-    use base::{HostId, Time};
+    use base::HostId;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
