@@ -278,6 +278,10 @@ class Results:
         """One row per flow."""
     def ports(self) -> ArrowTable:
         """One row per egress port."""
+    def tasks(self) -> ArrowTable:
+        """One row per task of a program; empty unless a workload has tasks."""
+    def parts(self) -> ArrowTable:
+        """One row per task and rank that takes part; empty unless a workload has tasks."""
     def samples(self) -> ArrowTable:
         """Time series; empty unless the scenario records them."""
     def agents(self) -> ArrowTable:

@@ -156,6 +156,14 @@ impl Results {
     fn ports(&self) -> ArrowTable {
         self.table(tables::schema::PORTS.name, tables::Results::ports)
     }
+    /// One row per task of a program; empty unless a workload has tasks.
+    fn tasks(&self) -> ArrowTable {
+        self.table(tables::schema::TASKS.name, tables::Results::tasks)
+    }
+    /// One row per task and rank that takes part; empty unless a workload has tasks.
+    fn parts(&self) -> ArrowTable {
+        self.table(tables::schema::PARTS.name, tables::Results::parts)
+    }
     /// Time series; empty unless the scenario records them.
     fn samples(&self) -> ArrowTable {
         self.table(tables::schema::SAMPLES.name, tables::Results::samples)

@@ -19,6 +19,7 @@ mod progress;
 mod rows;
 mod run;
 mod start;
+mod timeline;
 pub mod why;
 
 pub use node::world::Carried;

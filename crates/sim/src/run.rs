@@ -16,6 +16,7 @@ use crate::probe::{Off, PacketTrace, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
 use crate::start::Beginning;
+use crate::timeline::with_tasks;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
 use proto::Kind;
@@ -150,9 +151,10 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
     probe: P,
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
-    let alone = take(&mut beginning.alone);
+    let (alone, tasks, healthy) = (take(&mut beginning.alone), take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
     let (part, actors) = build::<E, P>(spec, beginning, None, probe);
-    drive(spec, Whole::new(part), actors, &alone, control)
+    let (outcome, probe) = drive(spec, Whole::new(part), actors, &alone, control)?;
+    Ok((with_tasks(spec, &healthy, &tasks, outcome), probe))
 }
 
 /// Runs `spec` in parts. Each part has a copy of the probe.
@@ -174,7 +176,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
         let (outcome, probe) = run_whole::<Engine<Carried>, P>(spec, beginning, probe, control)?;
         return Ok((Outcome { uncut, ..outcome }, probe));
     }
-    let alone = take(&mut beginning.alone);
+    let (alone, tasks, healthy) = (take(&mut beginning.alone), take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
     let part = |number: usize, beginning: Beginning, probe: P| {
         let share =
             PartShare::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
@@ -192,6 +194,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
         (std::iter::once(first).chain(others).collect(), actors)
     });
     let (outcome, probe) = drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)?;
+    let outcome = with_tasks(spec, &healthy, &tasks, outcome);
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 

@@ -5,9 +5,10 @@ use crate::actors::window::WindowActor;
 use crate::node::waiting::WaitingFlows;
 use crate::order::EventOrder;
 use crate::progress::RunError;
+use base::{Dur, HostId};
 use fabric::routes::{self, Routes};
 use proto::Flow;
-use scenario::{RunSpec, Unloaded};
+use scenario::{RunSpec, RunTasks, Unloaded};
 use std::sync::Arc;
 
 /// The flows and routes of a run before its first event.
@@ -21,6 +22,8 @@ pub struct Beginning {
     pub alone: Vec<Unloaded>,
     /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
+    /// The tasks of programs.
+    pub tasks: RunTasks,
     /// The measurement window, if there is one.
     pub window: Option<WindowActor>,
     /// The order of the events of different nodes.
@@ -31,18 +34,21 @@ impl Beginning {
     /// Draws the flows. Fails if the workload cannot be drawn.
     pub fn of(spec: &RunSpec) -> Result<Beginning, RunError> {
         let net = &*spec.net;
-        let mut flows = spec.flows().map_err(RunError::Workload)?;
+        let (mut flows, tasks) = spec.traffic().map_err(RunError::Workload)?;
         // Ideal completion times are those of the healthy network.
         let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {
             (flow.rtt, flow.bottleneck, flow.switches) = (alone.rtt, alone.bottleneck, alone.hops.saturating_sub(1));
         }
-        let header = u64::from(spec.header_bytes);
-        let latency =
-            |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
-        let waiting = WaitingFlows::new(&flows, latency);
+        let waiting = WaitingFlows::new(&flows, |src, dst| latency(spec, &healthy, src, dst));
         let window = spec.window(&flows).map(WindowActor::new);
-        Ok(Beginning { healthy, flows, alone, waiting, window, order: EventOrder::Auto })
+        Ok(Beginning { healthy, flows, alone, waiting, tasks, window, order: EventOrder::Auto })
     }
+}
+
+/// Returns the latency of a bare header between two hosts of an idle network.
+pub fn latency(spec: &RunSpec, healthy: &Routes, src: HostId, dst: HostId) -> Dur {
+    let paths = healthy.shapes(&spec.net, src, dst);
+    paths.iter().map(|path| routes::one_way(path, spec.header_bytes.into())).min().unwrap_or_default()
 }

@@ -13,6 +13,8 @@ pub fn dictionary() -> String {
     let mut out = String::from(DICTIONARY_HEAD);
     write_table(&mut out, &FLOWS);
     write_table(&mut out, &PORTS);
+    write_table(&mut out, &TASKS);
+    write_table(&mut out, &PARTS);
     write_table(&mut out, &SAMPLES);
     write_table(&mut out, &AGENTS);
     write_table(&mut out, &PACKETS);

@@ -14,6 +14,7 @@ pub mod estimate;
 pub mod filter;
 pub mod groups;
 mod hosts;
+mod jobs;
 pub mod keys;
 mod lives;
 pub mod manifest;

@@ -248,7 +248,8 @@ impl PointManifest {
     /// names of the workloads by index.
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String], files: Vec<Written>) -> PointManifest {
         let counters = &outcome.counters;
-        let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
+        let point = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s);
+        let metrics = point.with_tasks(&outcome.tasks, &outcome.parts).metrics();
         // Optional metrics without a value are left out.
         let known =
             |metric: &Metric, value: Option<f64>| metric.from.is_known(outcome.engine) && (!metric.optional || value.is_some());

@@ -8,8 +8,8 @@ use crate::keys::{FlowColumns, KeyColumns, SweptColumn, swept};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet::{self, Compared, Written};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, WORKLOAD, file_name,
-    schema,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PARTS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, TASKS, Table, WORKLOAD,
+    file_name, schema,
 };
 use crate::stats::{METRICS, Metric};
 use arrow_array::{
@@ -149,6 +149,15 @@ impl Results {
     /// Returns the ports of all points that are done.
     pub fn ports(&self) -> Reader {
         self.read(&PORTS, |point| &point.port_counters)
+    }
+    /// Returns the tasks of all points that are done; without rows unless a workload has tasks.
+    pub fn tasks(&self) -> Reader {
+        self.read(&TASKS, |_| &[])
+    }
+    /// Returns the parts of ranks in tasks of all points that are done; without rows unless a
+    /// workload has tasks.
+    pub fn parts(&self) -> Reader {
+        self.read(&PARTS, |_| &[])
     }
     /// Returns the time series of all points that are done; without rows unless the scenario
     /// records them.

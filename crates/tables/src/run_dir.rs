@@ -11,7 +11,9 @@ use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, 
 use crate::parquet::{self, GROUP_ROWS, Written};
 use crate::protect::{self, Kind, LOCK};
 use crate::results::{Of, Results};
-use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, Table, file_name};
+use crate::schema::{
+    AGENTS, CounterColumn, FLOWS, PACKETS, PARTS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, TASKS, Table, file_name,
+};
 use arrow_array::RecordBatchReader as _;
 use sim::Outcome;
 use std::collections::BTreeSet;
@@ -141,9 +143,11 @@ impl RunDir {
             };
             files.push(parquet::write(&path, columns.schema(), outcome.flows.chunks(GROUP_ROWS).map(batch))?);
             files.push(parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?);
-            files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples)?);
-            files.extend(write_if_any(&dir, &AGENTS, &outcome.agents)?);
-            files.extend(write_if_any(&dir, &PACKETS, &outcome.packets)?);
+            files.extend(write_if_any(&dir, &TASKS, &outcome.tasks, workloads)?);
+            files.extend(write_if_any(&dir, &PARTS, &outcome.parts, workloads)?);
+            files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples, &[])?);
+            files.extend(write_if_any(&dir, &AGENTS, &outcome.agents, &[])?);
+            files.extend(write_if_any(&dir, &PACKETS, &outcome.packets, &[])?);
         }
         let mut written = PointManifest::new(key, outcome, ran, workloads, files);
         written.manifest_hash = manifest::write(&dir.join(manifest::FILE), &written)?;
@@ -203,8 +207,8 @@ impl RunDir {
     }
 }
 
-fn write_if_any<R>(dir: &Path, table: &Table<R>, rows: &[R]) -> Result<Option<Written>> {
-    (!rows.is_empty()).then(|| parquet::write_rows(&table.file(dir), table, rows, &[], &[])).transpose()
+fn write_if_any<R>(dir: &Path, table: &Table<R>, rows: &[R], words: &[String]) -> Result<Option<Written>> {
+    (!rows.is_empty()).then(|| parquet::write_rows(&table.file(dir), table, rows, words, &[])).transpose()
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -4,7 +4,7 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
-use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
+use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PartRow, PortRow, SampleRow, TaskRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u32 = 7;
 const TABLES_VERSION: u32 = 6;
 
 /// The tables of a point, by name.
-pub const POINT_TABLES: [&str; 5] = [FLOWS.name, PORTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
+pub const POINT_TABLES: [&str; 7] = [FLOWS.name, PORTS.name, TASKS.name, PARTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
 
 /// The tables over all points of a run, by name.
 pub const RUN_TABLES: [&str; 2] = ["points", "summary"];
@@ -248,6 +248,36 @@ table! {
     mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" => F64(|r| r.mean_queue_bytes);
     window_busy_ps ["ps"] "time spent transmitting in the measurement window; null: the run ended before the window began" => OptPs(|r| r.window_busy_ps);
     window_mean_queue_bytes ["bytes"] "length of the queue, averaged over the measurement window" => OptF64(|r| r.window_mean_queue_bytes);
+}
+
+table! {
+    /// The tasks of a point.
+    TASKS: TaskRow = "tasks", "one row per task of a program, such as the computation of a layer or a collective; only with workloads that have tasks", |_| &[];
+    group_id [""] "number of the task, and of the group of its flows" => U64(|r| r.group_id);
+    workload [""] "name of the task's workload in the scenario" => Listed(|r| usize::from(r.workload));
+    name [""] "name of the task" => Word(|r| &r.name);
+    iteration [""] "number of the iteration of the job, from 0" => U32(|r| r.iteration);
+    operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.op.name()));
+    size_bytes ["bytes"] "size of the collective as nccl-tests define it; null: a computation" => OptU64(|r| r.collective.map(|moved| moved.bytes));
+    parts [""] "ranks that take part" => U32(|r| r.parts);
+    start_ps ["ps"] "when the first rank began, from the start of the run; null: no rank began" => OptPs(|r| r.start_ps);
+    first_finish_ps ["ps"] "when the first rank ended its part; null: no rank did" => OptPs(|r| r.first_finish_ps);
+    finish_ps ["ps"] "when the last rank ended its part; null: a rank did not" => OptPs(|r| r.finish_ps);
+    time_ps ["ps"] "time of the task, finish_ps - start_ps" => OptPs(TaskRow::time_ps);
+    last_rank [""] "the rank that ended last, or did not end" => U32(|r| r.last_rank);
+    algorithm_bandwidth_bps ["bps"] "size_bytes over time_ps (nccl-tests: algbw); null: a computation, or unfinished" => OptF64(TaskRow::algorithm_bandwidth_bps);
+    bus_bandwidth_bps ["bps"] "what each rank has to move at least, over time_ps (nccl-tests: busbw), to be compared with the rate of a link; null: a computation, or unfinished" => OptF64(TaskRow::bus_bandwidth_bps);
+}
+
+table! {
+    /// The parts of ranks in the tasks of a point.
+    PARTS: PartRow = "parts", "the time line of programs, one row per task and rank that takes part; only with workloads that have tasks", |_| &[];
+    group_id [""] "number of the task" => U64(|r| r.group_id);
+    workload [""] "name of the task's workload in the scenario" => Listed(|r| usize::from(r.workload));
+    rank [""] "the rank" => U32(|r| r.rank);
+    host [""] "number of the rank's host among the hosts, from 0" => U32(|r| r.host);
+    start_ps ["ps"] "when the rank began its part, from the start of the run; null: it did not" => OptPs(|r| r.start_ps);
+    finish_ps ["ps"] "when the rank ended its part; null: it did not" => OptPs(|r| r.finish_ps);
 }
 
 table! {

@@ -1,7 +1,8 @@
 //! The metrics: the only definitions of the named statistics of a run.
 
 use crate::hosts;
-use sim::outcome::{Counters, Engine, FlowRow, PortRow};
+use crate::jobs::Jobs;
+use sim::outcome::{Counters, Engine, FlowRow, PartRow, PortRow, TaskRow};
 use std::collections::BTreeMap;
 
 /// A statistic of a point.
@@ -66,6 +67,8 @@ pub struct Point<'a> {
     goodput: Sorted,
     /// The groups that began.
     groups: Vec<Group>,
+    /// The work of programs.
+    jobs: Jobs,
     /// Whether some flows have a deadline and some have none.
     mixed: bool,
 }
@@ -106,6 +109,10 @@ impl<'a> Point<'a> {
     pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
         Point::of(flows.iter(), ports, counters, wall_s)
     }
+    /// Adds the tasks of programs and the parts of ranks in them.
+    pub fn with_tasks(self, tasks: &[TaskRow], parts: &[PartRow]) -> Self {
+        Point { jobs: Jobs::of(tasks, parts), ..self }
+    }
     fn of(flows: impl Iterator<Item = &'a FlowRow> + Clone, ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
         let flows = || flows.clone().filter(|flow| flow.measured);
         let waits = flows().any(|flow| flow.wait.is_some());
@@ -122,6 +129,7 @@ impl<'a> Point<'a> {
             expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
             goodput: Sorted::new(flows.iter().filter_map(|f| f.goodput_bps())),
             groups: groups(&flows).into_values().collect(),
+            jobs: Jobs::default(),
             mixed: flows.iter().any(|flow| has_deadline(flow)) && !flows.iter().all(|flow| has_deadline(flow)),
             flows,
         }
@@ -379,6 +387,15 @@ metrics! {
             Sorted::new(p.groups.iter().filter(|group| group.unfinished == 0).filter_map(|group| jain(&group.goodput))).mean()
         };
     }
+    machine: false, optional: true, window: false, of_flows: false, from: Flows {
+        mean_iteration_s ["s"] "time of an iteration of a job, from the first start to the last end of its tasks, mean over the iterations that ended" = |p| Sorted::of(&p.jobs.iteration_s).mean();
+        max_iteration_s ["s"] "time of an iteration of a job, longest" = |p| Sorted::of(&p.jobs.iteration_s).quantile(1000);
+        mean_collective_s ["s"] "time of a collective, from the start of its first rank to the end of its last, mean over the collectives that ended" = |p| Sorted::of(&p.jobs.collective_s).mean();
+        max_collective_s ["s"] "time of a collective, longest" = |p| Sorted::of(&p.jobs.collective_s).quantile(1000);
+        mean_collective_spread_s ["s"] "time from the end of the first rank of a collective to the end of the last, mean" = |p| Sorted::of(&p.jobs.spread_s).mean();
+        mean_bus_bandwidth_bps ["bps"] "bus bandwidth of a collective as nccl-tests define it: what each rank has to move at least, over the time of the collective; mean" = |p| Sorted::of(&p.jobs.bus_bandwidth_bps).mean();
+        exposed_communication [""] "share of the time of a job in which a rank takes part in a collective and does not compute, mean over the ranks that compute" = |p| Sorted::of(&p.jobs.exposed).mean();
+    }
     machine: false, optional: false, window: true, of_flows: false, from: Rates {
         goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: papers on routing call it bisection bandwidth" = |p| p.goodput_bps();
         mean_host_goodput_bps ["bps"] "goodput of a receiving host in the window, mean over the hosts that are the destination of a flow" = |p| p.host_goodput().mean();
@@ -458,6 +475,9 @@ impl Sorted {
         let mut values: Vec<f64> = values.collect();
         values.sort_unstable_by(f64::total_cmp);
         Sorted(values)
+    }
+    fn of(values: &[f64]) -> Self {
+        Sorted::new(values.iter().copied())
     }
     /// Sums in ascending order, so that the order of the flows does not matter.
     fn mean(&self) -> Option<f64> {

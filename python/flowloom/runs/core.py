@@ -46,6 +46,12 @@ class Core(Protocol):
     def ports(self) -> Stream:
         """Returns one row per port."""
 
+    def tasks(self) -> Stream:
+        """Returns one row per task of a program."""
+
+    def parts(self) -> Stream:
+        """Returns one row per task and rank that takes part."""
+
     def samples(self) -> Stream:
         """Returns the time series."""
 

@@ -116,6 +116,52 @@ class Data(Sweep):
         """
         return self._table("ports", columns, at)
 
+    def tasks(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """Returns the tasks of programs: computations and collectives, with their times and bandwidths.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to read; by default all.
+        at : mapping, optional
+            The points to read, as for `select`; by default all.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per task: `name`, `iteration`, `operation`, `time_ps`, `bus_bandwidth_bps` and
+            others. Empty if no workload has tasks.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column, or a key is not swept.
+        """
+        return self._table("tasks", columns, at)
+
+    def parts(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """Returns the time line of programs: when each rank began and ended its part of each task.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to read; by default all.
+        at : mapping, optional
+            The points to read, as for `select`; by default all.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per task and rank: `group_id` (the number of the task), `rank`, `host`,
+            `start_ps` and `finish_ps`. Empty if no workload has tasks.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column, or a key is not swept.
+        """
+        return self._table("parts", columns, at)
+
     def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """Returns the time series, which the table `[sample]` of the scenario asks for.
 

@@ -14,12 +14,14 @@ use crate::node::world::NodeCounts;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::start::Beginning;
+use crate::timeline::with_tasks;
 use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
 use fabric::fluid::Flows;
 use fabric::routing::{Parts, Routing};
 use scenario::RunSpec;
 use std::cmp::Reverse;
+use std::mem::take;
 use std::sync::Arc;
 
 /// Times with events between two calls of the watcher: some milliseconds to some hundredths of a second.
@@ -28,7 +30,9 @@ const SLICE: u64 = 1 << 10;
 /// Runs `spec` to its end. Calls `control` about every thousand times at which events happen; the run stops
 /// when `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
-    let (mut world, mut actors) = build(spec)?;
+    let mut beginning = Beginning::of(spec)?;
+    let (tasks, healthy) = (take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
+    let (mut world, mut actors) = build(spec, beginning);
     world.start_switches();
     if let Some(failures) = &mut actors.failures {
         failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, Time::ZERO));
@@ -77,7 +81,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     counters.moves = controller.map(|controller| controller.moves);
     counters.window = window.and_then(|window| window.measured());
     let samples = sampler.map_or(Vec::new(), |sampler| sampler.rows);
-    Ok(Outcome {
+    let outcome = Outcome {
         flows,
         ports,
         samples,
@@ -87,12 +91,13 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         stop_reason,
         engine: Engine::Flow,
         ..Outcome::default()
-    })
+    };
+    Ok(with_tasks(spec, &healthy, &tasks, outcome))
 }
 
-fn build(spec: &RunSpec) -> Result<(FlowWorld, Actors), RunError> {
+fn build(spec: &RunSpec, beginning: Beginning) -> (FlowWorld, Actors) {
     let net = &*spec.net;
-    let Beginning { healthy, flows, alone, waiting, window, order: _ } = Beginning::of(spec)?;
+    let Beginning { healthy, flows, alone, waiting, window, tasks: _, order: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
@@ -133,7 +138,7 @@ fn build(spec: &RunSpec) -> Result<(FlowWorld, Actors), RunError> {
         started: Vec::new(),
         path_changes: Vec::new(),
     };
-    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
+    (world, Actors { failures, controller, open: OpenFlows::default(), window, sampler })
 }
 
 /// The global actors, which act before all other events of the same time.

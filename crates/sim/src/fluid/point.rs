@@ -14,9 +14,11 @@
 
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
+use crate::start::latency;
+use crate::timeline::with_tasks;
 use base::{Dur, FlowId, Rate, Rng, Time};
 use fabric::ideal::Ideal as _;
-use fabric::routes::{self, Routes};
+use fabric::routes::Routes;
 use fabric::schedule::flow::{FluidFlow, FluidWait};
 use fabric::schedule::network::Network;
 use scenario::{IdealName, RunSpec};
@@ -26,7 +28,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let net = &*spec.net;
-    let drawn = spec.flows().map_err(RunError::Workload)?;
+    let (drawn, tasks) = spec.traffic().map_err(RunError::Workload)?;
     let routes = Routes::new(net, &[]);
     let mut rng = Rng::stream(spec.seed, "ideal/paths", &[]);
     let mut rows: Vec<FlowRow> = drawn.iter().map(|flow| FlowRow::of(flow, &spec.unloaded(&routes, flow))).collect();
@@ -77,7 +79,7 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
     let last = rows.iter().filter_map(|row| row.finish_ps).max().unwrap_or(0);
     let end_ps = if unfinished { spec.end.map_or(last, |end| end.0) } else { last };
     let realised_load = spec.realised_load(&drawn);
-    Ok(Outcome {
+    let outcome = Outcome {
         flows: rows,
         counters: Counters {
             end_ps,
@@ -90,7 +92,8 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
         stop_reason: if unfinished { StopReason::End } else { StopReason::Finished },
         engine: Engine::Ideal,
         ..Outcome::default()
-    })
+    };
+    Ok(with_tasks(spec, &routes, &tasks, outcome))
 }
 
 /// Returns all flows by index, each after the flows that it waits for.
@@ -116,8 +119,7 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
 /// Returns the time from the end of a flow at its receiver to the start of a flow that waits `delay` for
 /// it. Between two hosts it is at least the latency of a bare header.
 fn learning_delay(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
-    let shapes = if on.dst == flow.src { Vec::new() } else { routes.shapes(&spec.net, on.dst, flow.src) };
-    shapes.iter().map(|path| routes::one_way(path, spec.header_bytes.into())).min().unwrap_or_default().max(delay)
+    if on.dst == flow.src { delay } else { latency(spec, routes, on.dst, flow.src).max(delay) }
 }
 
 /// Returns the time by which the flow in an unloaded network takes longer than its bytes at the
