@@ -81,6 +81,9 @@ impl Congestion for Urgent {
     fn open(&self, flow: &Flow) -> State {
         self.0.open(flow)
     }
+    fn inherit(&self, state: &mut State, before: &State) {
+        self.0.inherit(state, before);
+    }
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         self.0.on_feedback(state, ack);

@@ -201,6 +201,10 @@ impl Congestion for Bocc {
         State { w: self.first << FRACTION, long: false, last_tx: Time::ZERO }
     }
 
+    fn inherit(&self, state: &mut State, before: &State) {
+        (state.w, state.last_tx) = (before.w, before.last_tx);
+    }
+
     #[inline]
     fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
         state.w = self.step(state.w, state.long, ack.feedback);

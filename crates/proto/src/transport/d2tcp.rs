@@ -123,6 +123,9 @@ impl Congestion for DeadlineAware {
     fn open(&self, flow: &Flow) -> State {
         self.dctcp.open(flow)
     }
+    fn inherit(&self, state: &mut State, before: &State) {
+        self.dctcp.inherit(state, before);
+    }
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         self.dctcp.on_feedback(state, ack);

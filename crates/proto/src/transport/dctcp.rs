@@ -108,6 +108,10 @@ impl Congestion for Proportional {
         State { growth: Growth::default(), alpha: Alpha::new(self.alpha) }
     }
 
+    fn inherit(&self, state: &mut State, before: &State) {
+        state.alpha = Alpha::new(before.alpha.value());
+    }
+
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         state.alpha.on_ack(ack.acked, ack.ece, ack.snd_una, ack.snd_nxt, self.g);
@@ -153,6 +157,16 @@ mod tests {
             let found = rules.on_mark(&mut rules.open(&flow), &window, &script::ack(&flow, SMSS));
             assert_eq!(found, Some((cut * SMSS as f64) as u64), "{cwnd} {alpha}");
         }
+    }
+
+    #[test]
+    fn a_flow_that_continues_a_connection_takes_over_alpha() {
+        let rules = rules(1.0, 2);
+        let flow = script::flow(0, SMSS);
+        let (mut before, mut state) = (rules.open(&flow), rules.open(&flow));
+        before.alpha = Alpha::new(Fraction(250_000_000));
+        rules.inherit(&mut state, &before);
+        assert_eq!(state.alpha, Alpha::new(Fraction(250_000_000)), "the window of observation begins anew");
     }
 
     #[test]

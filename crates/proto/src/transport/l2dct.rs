@@ -115,6 +115,9 @@ impl Congestion for LessAttained {
     fn open(&self, flow: &Flow) -> State {
         State { dctcp: self.dctcp.open(flow), sent: 0 }
     }
+    fn inherit(&self, state: &mut State, before: &State) {
+        self.dctcp.inherit(&mut state.dctcp, &before.dctcp);
+    }
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         self.dctcp.on_feedback(&mut state.dctcp, ack);

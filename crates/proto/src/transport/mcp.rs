@@ -182,6 +182,9 @@ impl Congestion for JustInTime {
     fn open(&self, flow: &Flow) -> State {
         State { dctcp: self.dctcp.open(flow), rate: flow.deadline.map(|deadline| self.start(flow, deadline)) }
     }
+    fn inherit(&self, state: &mut State, before: &State) {
+        self.dctcp.inherit(&mut state.dctcp, &before.dctcp);
+    }
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         match &mut state.rate {

@@ -45,7 +45,7 @@ use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::late::GiveUp;
 use crate::kit::order::RoundRobin;
-use crate::kit::tcp::{Answer, Blocks, Echo, Options};
+use crate::kit::tcp::{Answer, Blocks, Connections, Echo, Options};
 use crate::packet::{Kind, Packet};
 use base::params::Problem;
 use base::registry::{Counter, Meta, Needs};
@@ -99,6 +99,10 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     if params.tcp.give_up != GiveUp::Never {
         let message = "`mptcp` cannot give up flows: no subflow knows how many bytes of the flow are left".to_owned();
         problems.push(Problem { key: "give_up", message, hint: "remove `give_up`".to_owned() });
+    }
+    if params.tcp.connections == Connections::Peer {
+        let message = "every flow of `mptcp` opens subflows of its own".to_owned();
+        problems.push(Problem { key: "connections", message, hint: "remove `connections`".to_owned() });
     }
     problems
 }

@@ -316,6 +316,10 @@ impl Congestion for SwiftRules {
         SwiftState { fabric: window, endpoint: window, path, endpoint_delay: None, timeouts: 0, rtt: flow.rtt, last_tx: Time::ZERO }
     }
 
+    fn inherit(&self, state: &mut SwiftState, before: &SwiftState) {
+        *state = SwiftState { timeouts: 0, path: state.path, ..*before };
+    }
+
     fn on_feedback(&self, state: &mut SwiftState, ack: &Ack<'_>) {
         // Line 5.
         state.timeouts = 0;

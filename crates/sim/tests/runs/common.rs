@@ -35,7 +35,7 @@ const TUNED: [(&str, &str); 17] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 31] = [
+const VARIANTS: [(&str, &str); 32] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
@@ -52,6 +52,7 @@ const VARIANTS: [(&str, &str); 31] = [
     ("qdisc", "trim headers=200B full=drop trimmed=arriving"),
     ("qdisc", "strict classes=3 evict=worst_class mark=2pkt"),
     ("transport", "bbr ecn=true quantum_time=1ms ack_every=2"),
+    ("transport", "dctcp connections=peer"),
     ("router", "spray mode=round_robin"),
     ("router", "conga mode=edge flowlet_gap=20us"),
     ("router", "fastest_path period=30us paths=2"),

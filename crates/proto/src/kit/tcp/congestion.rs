@@ -27,6 +27,9 @@ pub trait Congestion {
     }
     /// Returns the state of a flow that opens now.
     fn open(&self, flow: &Flow) -> Self::State;
+    /// Called when a flow continues the connection of an earlier flow to the same host, which has
+    /// ended with the state `before`: takes over what is known of the path. By default nothing.
+    fn inherit(&self, _state: &mut Self::State, _before: &Self::State) {}
     /// Called for every acknowledgment of new data, in recovery or not, before all other methods:
     /// updates the state.
     fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}

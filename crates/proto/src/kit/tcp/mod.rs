@@ -7,9 +7,11 @@
 //! far it is cut.
 //!
 //! Model: there is no receive window unless `max_cwnd` is given, and no FIN: the sender's state
-//! ends with the last acknowledgment. Connections are not restarted after idle times: an
-//! application hands over all bytes of a flow at its start, so that no flow is idle. Receivers
-//! never drop bytes that they reported as received.
+//! ends with the last acknowledgment. An application hands over all bytes of a flow at its start, so
+//! that no flow is idle. Receivers never drop bytes that they reported as received. With
+//! `connections = "peer"` a flow continues the connection of the last flow to the same host that has
+//! ended; flows that are open at the same time have windows of their own (RFC 9040 section 4:
+//! temporal sharing).
 //!
 //! Assumed:
 //! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed
@@ -49,6 +51,9 @@
 //! - `stack` sets the timeouts and the initial window unless the scenario does. Only with `rfc`
 //!   does a lost SYN raise the timeout to 3 s once the connection is open (RFC 6298 (5.7));
 //!   otherwise the doubled timeout stays, as in Linux.
+//! - A flow that continues a connection later than a timeout after its end begins with at most the
+//!   initial window (RFC 5681 section 4.1), and its controller begins afresh. BBR takes over the
+//!   round trip only, and CUBIC no epoch.
 //! - A lost SYN leaves ssthresh infinite unless `lost_syn_ssthresh` says otherwise: no RFC asks for more than the window of one segment.
 
 mod answer;
@@ -68,13 +73,14 @@ use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
 pub(crate) use answer::Answer;
 pub use answer::{Blocks, Echo};
-use base::{FlowId, FlowMap, Rate, TimerKey};
+use base::{FlowId, FlowMap, HostId, Rate, Time, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 pub use delivery::{Deliveries, LostSegment, RateSample};
 pub use growth::{Growth, half_flight};
-pub use options::{AfterLostSyn, Config, FlightSize, Options, Stack};
+pub use options::{AfterLostSyn, Config, Connections, FlightSize, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
+use std::collections::BTreeMap;
 
 /// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
@@ -105,6 +111,8 @@ pub struct Tcp<C: Congestion> {
     control: C,
     senders: FlowMap<Sender<C::State>>,
     receivers: Receivers,
+    /// By peer: the sender of the last flow that has ended, and when; only if connections continue.
+    ended: BTreeMap<HostId, (Sender<C::State>, Time)>,
     // Flows that may send now. A sender's `ready` says whether it is in; closed flows are skipped
     // when their turn comes.
     ready: RoundRobin,
@@ -113,7 +121,8 @@ pub struct Tcp<C: Congestion> {
 impl<C: Congestion> Tcp<C> {
     /// Creates a host without flows.
     pub fn with(config: Config, control: C) -> Self {
-        Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
+        let (senders, receivers, ready) = (FlowMap::default(), Receivers::default(), RoundRobin::default());
+        Tcp { config, control, senders, receivers, ended: BTreeMap::new(), ready }
     }
 
     /// Takes over a flow with `acked` bytes acknowledged and `sent` bytes sent: the bytes
@@ -189,7 +198,10 @@ impl<C: Congestion> Tcp<C> {
             cx.note_fast_retransmit(flow);
         }
         if sender.is_done() {
-            self.senders.remove(flow);
+            let sender = self.senders.remove(flow);
+            if self.config.continues {
+                self.ended.extend(sender.map(|sender| (cx.flow(flow).dst, (sender, cx.now))));
+            }
             cx.close(flow);
             return;
         }
@@ -211,7 +223,9 @@ impl<C: Congestion> Transport for Tcp<C> {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let config = &self.config;
         let mut sender = Sender::new(cx.flow(flow), config, &self.control);
-        if config.handshake {
+        if let Some(before) = self.ended.get(&cx.flow(flow).dst) {
+            sender.inherit(before, cx.now, config, &self.control);
+        } else if config.handshake {
             Self::send_syn(self.control.ecn(), config, flow, &mut sender, false, cx);
         }
         Self::wake(&mut self.ready, config, flow, &mut sender);

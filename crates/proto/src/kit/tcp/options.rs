@@ -62,6 +62,18 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// What the messages of a host to a peer have in common.
+    pub enum Connections {
+        /// Nothing: each has a connection of its own.
+        Message = "message",
+        /// A message continues the connection of the last one that has ended: without a handshake,
+        /// and with its window, slow-start threshold, round trip, and what its controller knows of
+        /// the path.
+        Peer = "peer",
+    }
+}
+
 base::params! {
     /// Options of the TCP machine.
     pub struct Options {
@@ -110,6 +122,9 @@ base::params! {
         /// has passed or the bytes that it has never sent cannot arrive in time at the rate of the
         /// NIC. Tested on ACKs of new data and at timeouts.
         give_up: GiveUp = "never", "no RFC has deadlines; D2TCP's ns-2 patch has it as an option, PDQ as a rule", quiet;
+        /// Whether each message of a host to a peer has a connection of its own (`message`), or
+        /// continues the connection of the last message to this peer that has ended (`peer`).
+        connections: Connections = "message", "a connection for each flow, as in the papers; RFC 9040 section 4: `peer`", quiet;
     }
 }
 
@@ -172,6 +187,7 @@ impl Options {
             sack: self.sack,
             flight_size: self.flight_size,
             give_up: (self.give_up == GiveUp::Feasible).then(|| Line::new(env)),
+            continues: self.connections == Connections::Peer,
         }
     }
 }
@@ -213,6 +229,8 @@ pub struct Config {
     pub flight_size: FlightSize,
     /// The link by which flows count as late; `None` if flows are not given up.
     pub give_up: Option<Line>,
+    /// Whether a flow continues the connection of an earlier flow to the same host.
+    pub continues: bool,
 }
 
 /// Returns the initial window of RFC 5681 section 3.1 in segments.

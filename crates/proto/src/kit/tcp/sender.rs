@@ -128,6 +128,25 @@ impl<S> Sender<S> {
         }
     }
 
+    /// Continues the connection of a flow to the same host that ended at `ended`.
+    pub(crate) fn inherit<C: Congestion<State = S>>(
+        &mut self,
+        (before, ended): &(Sender<S>, Time),
+        now: Time,
+        config: &Config,
+        controller: &C,
+    ) {
+        let cwnd = self.window.cwnd;
+        (self.window, self.rtt, self.phase) = (before.window(), before.rtt, Phase::Open);
+        if now.since(*ended) > before.rtt.rto() {
+            // RFC 5681 section 4.1: a connection that was idle for longer than the timeout.
+            self.window.cwnd = cwnd.min(self.window.cwnd);
+        } else {
+            controller.inherit(&mut self.control, &before.control);
+        }
+        self.most = controller.most(&self.control).min(config.max_window);
+    }
+
     /// Continues after another protocol has sent bytes.
     pub(crate) fn resume(&mut self, acked: u64, sent: u64) {
         (self.snd_una, self.snd_nxt, self.snd_max) = (acked, acked, sent);

@@ -3,7 +3,7 @@
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
-use super::{Ack, Congestion, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
+use super::{Ack, Congestion, Connections, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
 use crate::contract::Transport as _;
 use crate::flow::{Flow, FlowStats};
 use crate::kit::late::GiveUp;
@@ -11,7 +11,7 @@ use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::newreno::{NewReno, Params};
 use base::params::{Auto, Params as _};
-use base::{Dur, FlowId, Time};
+use base::{Dur, FlowId, HostId, Time};
 
 const SMSS: u64 = 1460;
 
@@ -73,6 +73,64 @@ fn sender(host: &mut Script<NewReno>) -> &mut Sender<u64> {
 fn window(host: &mut Script<NewReno>) -> (u64, u64) {
     let window = sender(host).window;
     (window.cwnd / SMSS, window.ssthresh / SMSS)
+}
+
+/// A host with two flows to one peer and one flow to another, whose connections continue.
+fn lasting(options: &Options) -> Script<NewReno> {
+    let options = Options { connections: Connections::Peer, init_window: Auto::Set(2), ..options.clone() };
+    let mut other = script::flow(2, 9 * SMSS);
+    other.dst = HostId(2);
+    Script::new(machine(&options), vec![script::flow(0, 4 * SMSS), script::flow(1, 90 * SMSS), other])
+}
+
+/// Runs the first flow of `host` to its end at 100 us: four segments, four ACKs.
+fn finish_first(host: &mut Script<NewReno>) {
+    host.advance(Time::ZERO + Dur::from_us(100));
+    for n in 1..=4 {
+        host.packet(timed_ack(n, Time::ZERO));
+    }
+    assert!(host.machine.senders.get(FlowId(0)).is_none());
+}
+
+#[test]
+fn a_message_continues_the_connection_of_the_last_one_to_its_peer() {
+    let mut host = lasting(&plain());
+    assert_eq!(segments(host.open(0)), [0, 1]);
+    finish_first(&mut host);
+    // Four ACKs in slow start made a window of two segments six.
+    assert_eq!(segments(host.open(1)), [0, 1, 2, 3, 4, 5]);
+    let sender = host.machine.senders.get(FlowId(1)).unwrap();
+    assert_eq!((sender.rtt.srtt(), sender.window.ssthresh), (Dur::from_us(100), u64::MAX));
+    // Nothing is known of the other peer.
+    assert_eq!(segments(host.open(2)), [0, 1]);
+}
+
+#[test]
+fn a_continued_connection_has_no_handshake() {
+    let mut host = lasting(&slow());
+    assert_eq!(host.open(0)[0].kind, Kind::SYN);
+    let mut synack = Packet::new(FlowId(0), Kind::SYNACK, 40);
+    Echo::default().write(&mut synack);
+    assert_eq!(segments(host.packet(synack)), [0, 1]);
+    finish_first(&mut host);
+    assert_eq!(segments(host.open(1)).len(), 6);
+    assert_eq!(host.open(2)[0].kind, Kind::SYN);
+}
+
+/// RFC 5681 section 4.1.
+#[test]
+fn a_connection_that_was_idle_restarts_with_the_initial_window() {
+    let mut host = lasting(&plain());
+    host.open(0);
+    finish_first(&mut host);
+    let rto = Dur::from_ms(200);
+    host.advance(Time::ZERO + Dur::from_us(100) + rto);
+    assert_eq!(segments(host.open(1)).len(), 6, "at the timeout the connection is not idle yet");
+    let mut host = lasting(&plain());
+    host.open(0);
+    finish_first(&mut host);
+    host.advance(Time::ZERO + Dur::from_us(100) + rto + Dur(1));
+    assert_eq!(segments(host.open(1)).len(), 2);
 }
 
 /// Computed by hand from RFC 6582: segments 10 to 17 outstanding, cwnd 8, recover 5; 10 and 13 are
