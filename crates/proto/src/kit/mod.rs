@@ -8,6 +8,7 @@ pub mod gaps;
 pub mod hystart;
 pub mod int;
 pub mod late;
+pub mod multipath;
 pub mod order;
 pub mod pace;
 #[cfg(test)]
