@@ -1,6 +1,7 @@
 //! Routing of packets: the present paths of all flows, planned by the router or set by index while
 //! the flow runs, and the next hop of a packet that carries no path.
 
+mod named;
 mod plan;
 pub mod switch;
 
@@ -12,6 +13,7 @@ use crate::paths::{ASK_ALWAYS, AllPaths, MAX_PATHS, Path, five_tuple, is_live};
 use crate::router::{AnyRouter, Decides, Duties, Made, PortAccess};
 use crate::routes::Routes;
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
+use named::{Known, Named, Way};
 use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Flow, Kind, Packet};
 use std::sync::Arc;
@@ -87,34 +89,6 @@ pub struct Routing {
     made: Vec<Made>,
     /// Number of packet kinds of the router's own.
     kinds: u8,
-}
-
-/// The paths of a flow that were named by index or by port.
-#[derive(Clone, Debug, Default)]
-struct Named {
-    /// The paths that were set, from the source and from the destination; `None`: the router's
-    /// path.
-    set: [Option<u16>; 2],
-    /// The path tags of packets on the present paths, from the source and from the destination.
-    tags: [u16; 2],
-    /// Every path that was set, or that a packet named, by index or by port.
-    known: Vec<Known>,
-    /// How often another path was requested.
-    requests: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    back: bool,
-    /// The path tag by which packets name the path.
-    tag: u16,
-    /// The path tag that packets on the path carry.
-    shown: u16,
-    /// The first link of the path.
-    first: LinkId,
-    route: [u8; ROUTE_HOPS],
-    /// Whether the path is not known to be dead.
-    alive: bool,
 }
 
 /// A named path of a flow has failed or is alive again. Reported to the part that named it.
@@ -202,18 +176,17 @@ impl Routing {
         first
     }
 
-    #[cold]
     #[inline(never)]
     fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) -> Option<LinkId> {
         if self.is_asked(back) {
             return None; // The router uses the field.
         }
         if packet.path_tag > 0
-            && let Some(known) = self.know(flow, back, packet.path_tag)
-            && known.alive
+            && let Some(way) = self.know(flow, back, packet.path_tag)
+            && way.alive
         {
-            (packet.route, packet.path_tag) = (known.route, known.shown);
-            return Some(known.first);
+            (packet.route, packet.path_tag) = (way.route, way.shown);
+            return Some(way.first);
         }
         packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
         None
@@ -230,7 +203,7 @@ impl Routing {
         }
         let alive = match index {
             Some(index) if u32::from(index) >= MAX_PATHS => None,
-            Some(index) => self.know(flow, back, index + 1).map(|known| known.alive),
+            Some(index) => self.know(flow, back, index + 1).map(|way| way.alive),
             None => Some(true),
         };
         let Some(alive) = alive else { return false };
@@ -353,8 +326,9 @@ impl Routing {
 
     /// Installs new routes. Flows that are not done get the paths that they would get now, except
     /// for set paths that are alive. A switch whose set of next hops changed hashes its flows
-    /// again, so some flows move although their path is alive (RFC 2992). Returns which named paths
-    /// have failed or are alive again.
+    /// again, so some flows move although their path is alive (RFC 2992). Paths of other source
+    /// ports are planned again when a packet names them. Returns which named paths have failed or
+    /// are alive again.
     #[cold]
     pub fn reroute(&mut self, routes: Arc<Routes>, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<PathChange> {
         self.routes = routes;
@@ -363,33 +337,41 @@ impl Routing {
             for place in 0..self.named.get(flow.id).map_or(0, |named| named.known.len()) {
                 path_changes.extend(self.look_again(flow, place));
             }
+            self.forget_ports(flow.id);
             self.refresh(flow);
         }
         path_changes
     }
 
-    /// Checks a named path against the present routes. Returns a change if a path with an index has
-    /// failed or is alive again.
+    /// Discards the paths of a flow's other source ports. They are planned again when a packet names
+    /// them.
+    pub fn forget_ports(&mut self, flow: FlowId) {
+        if let Some(named) = self.named.get_mut(flow) {
+            named.forget_ports();
+        }
+    }
+
+    /// Checks a path that was named by index against the present routes. Returns a change if the
+    /// path has failed or is alive again.
     fn look_again(&mut self, flow: &Flow, place: usize) -> Option<PathChange> {
-        let before = self.named.get(flow.id)?.known[place];
-        let Known { back, tag, .. } = before;
-        let known = self.look(flow, back, tag)?;
-        self.named.get_mut(flow.id)?.known[place] = known;
-        let change = PathChange { flow: flow.id, back, index: tag - 1, alive: known.alive };
-        (tag < Packet::BY_PORT && known.alive != before.alive).then_some(change)
+        let Known { back, index, way: before } = self.named.get(flow.id)?.known[place];
+        let way = self.look(flow, back, index + 1)?;
+        self.named.get_mut(flow.id)?.known[place].way = way;
+        let change = PathChange { flow: flow.id, back, index, alive: way.alive };
+        (way.alive != before.alive).then_some(change)
     }
 
     /// Returns the present meaning of a path tag; `None` if no path has the index.
-    fn look(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
+    fn look(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Way> {
         if let Some(port) = tag.checked_sub(Packet::BY_PORT) {
-            let dead = Known { back, tag, shown: 0, first: self.first_link(flow, back), route: ASK_ALWAYS, alive: false };
+            let dead = Way { shown: 0, first: self.first_link(flow, back), route: ASK_ALWAYS, alive: false };
             let Some((path, index)) = self.path_of_port(flow, back, port) else { return Some(dead) };
             let shown = index.map_or(0, |index| index + 1);
-            return Some(Known { shown, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive: true, ..dead });
+            return Some(Way { shown, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive: true });
         }
         let path = self.path(flow, back, tag - 1)?;
         let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
-        Some(Known { back, tag, shown: tag, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive })
+        Some(Way { shown: tag, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive })
     }
 
     /// Returns the path that the router plans for another source port of a flow, and the path's
@@ -422,18 +404,25 @@ impl Routing {
         self.named.or_insert_with(flow.id, Named::default)
     }
 
-    /// Records a path that is named by its tag; returns `None` if no path has the index.
-    fn know(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
-        if let Some(known) = self.named.get(flow.id).and_then(|named| named.find(back, tag)) {
-            return Some(known);
-        }
-        let known = self.look(flow, back, tag)?;
+    /// Returns the path that a tag names; `None` if no path has the index.
+    #[inline]
+    fn know(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Way> {
+        let known = self.named.get(flow.id).and_then(|named| named.find(back, tag));
+        if known.is_some() { known } else { self.learn(flow, back, tag) }
+    }
+
+    /// Records a path that is named by its tag for the first time, or by port for the first time
+    /// since routes changed.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Way> {
+        let way = self.look(flow, back, tag)?;
         let fresh = !self.named.contains(flow.id);
-        self.named(flow).known.push(known);
+        self.named(flow).insert(back, tag, way);
         if fresh {
             self.retag(flow);
         }
-        Some(known)
+        Some(way)
     }
 
     /// Gives a flow the paths that were set and are alive, otherwise the paths that the router
@@ -484,17 +473,6 @@ impl Routing {
         let firsts = [first(&there, flow.src), first(&back, flow.dst)];
         let routes = [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS));
         (Planned { src: flow.src, routes }, firsts)
-    }
-}
-
-impl Named {
-    fn find(&self, back: bool, tag: u16) -> Option<Known> {
-        self.known.iter().copied().find(|known| (known.back, known.tag) == (back, tag))
-    }
-    /// Returns the index of the path that was set, if it is alive.
-    fn live(&self, back: bool) -> Option<u16> {
-        let index = self.set[usize::from(back)]?;
-        self.find(back, index + 1).filter(|known| known.alive).map(|_| index)
     }
 }
 
@@ -650,6 +628,30 @@ mod tests {
             b.fail(&[]);
             assert_eq!(paths(&mut b), before);
         }
+    }
+
+    /// A flow has hundreds of entropy values. Their packets are lost on a dead path until the new
+    /// routes are installed, and then each value is planned again when a packet carries it.
+    #[test]
+    fn paths_of_ports_are_planned_when_packets_name_them() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let name = |b: &mut Bench, n: u16| b.packet(3, false, Packet::BY_PORT + n).path_tag;
+        let known = |b: &Bench| {
+            let named = b.routing.named.get(FlowId(3)).unwrap();
+            (0..256).filter(|n| named.find(false, Packet::BY_PORT + n).is_some()).collect::<Vec<_>>()
+        };
+        let before: Vec<u16> = (0..256).map(|n| name(&mut b, n)).collect();
+        assert!((1..=4).all(|tag| (40..=90).contains(&before.iter().filter(|&&on| on == tag).count())), "{before:?}");
+        assert_eq!((0..256).map(|n| name(&mut b, n)).collect::<Vec<_>>(), before);
+        assert_eq!(known(&b).len(), 256);
+        let dead: Vec<u16> = (0..256).filter(|&n| before[usize::from(n)] == 3).collect();
+        b.fail(&CORE[2]);
+        assert_eq!(known(&b), []);
+        assert_ne!(name(&mut b, dead[5]), 3);
+        assert_eq!(known(&b), [dead[5]]);
+        assert!(dead.iter().all(|&n| name(&mut b, n) != 3));
+        b.routing.forget_ports(FlowId(3));
+        assert_eq!(known(&b), []);
     }
 
     #[test]

@@ -162,6 +162,8 @@ pub struct FlowTable {
     /// Ended flows for which others may wait, with the host where each ended; `None` if no flow
     /// waits for another.
     ended: Option<Vec<(FlowId, HostId)>>,
+    /// Flows whose sender's state has closed; `None` if nobody asks for them.
+    closed: Option<Vec<FlowId>>,
     /// See [`FlowTable::take_change`].
     changed: bool,
     /// The counters of all flows, by flow; each flow has all counters of the system's protocols.
@@ -227,6 +229,10 @@ impl FlowTable {
     pub fn keep_ends(&mut self) {
         self.ended = Some(Vec::new());
     }
+    /// Keeps the flows that close from now on, for [`FlowTable::pop_closed`].
+    pub fn keep_closed(&mut self) {
+        self.closed = Some(Vec::new());
+    }
     /// Records that a host has an event for the run.
     pub fn note_change(&mut self) {
         self.changed = true;
@@ -240,6 +246,10 @@ impl FlowTable {
     /// Takes an ended flow, with the host where it ended.
     pub fn pop_ended(&mut self) -> Option<(FlowId, HostId)> {
         self.ended.as_mut()?.pop()
+    }
+    /// Takes a flow whose sender's state has closed.
+    pub fn pop_closed(&mut self) -> Option<FlowId> {
+        self.closed.as_mut()?.pop()
     }
     /// Returns the record of a flow.
     pub fn get(&self, flow: FlowId) -> &FlowRecord {
@@ -336,6 +346,9 @@ impl FlowTable {
         record.closed = true;
         self.changed = true;
         self.unclosed -= 1;
+        if let Some(closed) = &mut self.closed {
+            closed.push(flow);
+        }
     }
     /// Records that the sender gave up the flow. Packets in flight may still finish it.
     pub fn terminate(&mut self, flow: &Flow) {

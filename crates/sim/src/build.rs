@@ -110,6 +110,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     table.keep_counters(flow_counters(spec).len());
     let many_paths = spec.system.metas().iter().any(|meta| meta.many_paths);
     if many_paths {
+        table.keep_closed();
         for (flow, back) in flows.iter().flat_map(|flow| [(flow, false), (flow, true)]) {
             let (src, dst) = flow.ends(back);
             table.set_paths(flow.id, back, routing.paths.count(src, dst));

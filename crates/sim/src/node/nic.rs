@@ -120,6 +120,9 @@ impl<P: Probe> World<P> {
         while let Some((flow, at)) = self.table.pop_ended() {
             self.on_end(links, flow, at);
         }
+        while let Some(flow) = self.table.pop_closed() {
+            self.routing.forget_ports(flow);
+        }
         if self.share.is_some() {
             // A part does not know all flows, so the caller decides whether the run ends.
             return links.stop();
