@@ -19,7 +19,7 @@ const MARK: (u128, u32) = (78, 20);
 
 impl Env {
     /// Returns hundredths of the bandwidth-delay product in full packets, rounded up.
-    fn bdp_packets(&self, hundredths: u128) -> u32 {
+    pub(crate) fn bdp_packets(&self, hundredths: u128) -> u32 {
         let bits = u128::from(self.rate.0) * u128::from(self.max_rtt.0) * hundredths;
         let packets = bits.div_ceil(8 * 100 * 1_000_000_000_000 * u128::from(self.mtu_bytes.max(1)));
         u32::try_from(packets).unwrap_or(u32::MAX)

@@ -1,8 +1,8 @@
-//! A marking threshold: packets are marked while the queue is longer. Most marking disciplines use
-//! it.
+//! Marking thresholds. With one threshold, packets are marked while the queue is longer; most
+//! marking disciplines use it. With two thresholds, the probability of a mark rises between them.
 
 use crate::queue::Backlog;
-use base::{Limit, Wire as _};
+use base::{Limit, Rng, Wire as _};
 use proto::Packet;
 
 /// A marking threshold (K), and the packets marked so far.
@@ -53,10 +53,64 @@ impl Threshold {
     }
 }
 
+/// Two marking thresholds in the same unit, and the packets marked so far. The probability of a
+/// mark rises from 0 at the lower threshold to 1 at the upper one.
+#[derive(Clone, Debug)]
+pub struct Ramp {
+    low: Limit,
+    high: Limit,
+    marks: u64,
+}
+
+impl Ramp {
+    /// Returns thresholds with no packet marked so far.
+    pub fn new(low: Limit, high: Limit) -> Ramp {
+        Ramp { low, high, marks: 0 }
+    }
+    /// Returns the number of packets marked so far.
+    pub fn marks(&self) -> u64 {
+        self.marks
+    }
+    /// Returns whether a packet is chosen for a mark while `waits` is the backlog. Draws a random
+    /// number only between the thresholds.
+    pub fn chooses(&self, waits: Backlog, rng: &mut Rng) -> bool {
+        let (waits, low, high) = match (self.low, self.high) {
+            (Limit::Packets(low), Limit::Packets(high)) => (waits.packets.into(), low.into(), high.into()),
+            (Limit::Bytes(low), Limit::Bytes(high)) => (waits.bytes, low, high),
+            _ => return waits.exceeds(self.high),
+        };
+        waits > high || waits > low && rng.below(high - low) < waits - low
+    }
+    /// Marks a packet that was chosen, if it is ECN-capable.
+    pub fn mark(&mut self, packet: &mut Packet) {
+        self.marks += u64::from(packet.mark());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::FlowId;
+
+    /// Between 10 and 30 packets, 15 packets have a probability of a quarter.
+    #[test]
+    fn the_probability_rises_between_two_thresholds() {
+        let mut rng = Rng::stream(1, "ramp", &[]);
+        let mut chosen = |ramp: &Ramp, packets| {
+            let waits = Backlog { packets, bytes: 1500 * u64::from(packets) };
+            (0..4000).filter(|_| ramp.chooses(waits, &mut rng)).count()
+        };
+        for ramp in [Ramp::new(Limit::Packets(10), Limit::Packets(30)), Ramp::new(Limit::Bytes(15_000), Limit::Bytes(45_000))] {
+            assert_eq!([0, 10].map(|packets| chosen(&ramp, packets)), [0, 0]);
+            // Within five standard deviations.
+            let (quarter, half) = (chosen(&ramp, 15), chosen(&ramp, 20));
+            assert!((863..=1137).contains(&quarter) && (1842..=2158).contains(&half), "{quarter} {half}");
+            assert_eq!([30, 31, 1000].map(|packets| chosen(&ramp, packets)), [4000; 3]);
+        }
+        // Two equal thresholds are one.
+        let step = Ramp::new(Limit::Packets(10), Limit::Packets(10));
+        assert_eq!([10, 11].map(|packets| chosen(&step, packets)), [0, 4000]);
+    }
 
     #[test]
     fn marks_capable_packets_above_the_threshold() {

@@ -1,17 +1,21 @@
 //! NDP's port: a data packet that does not fit loses its payload, and its header is queued ahead of
-//! data. If there is no room for the header either, it is returned to the sender.
+//! data. If there is no room for the header either, it is returned to the sender. Options make it
+//! the port of Ultra Ethernet switches, which mark packets and drop headers without room.
 //!
 //! Source: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017; the
-//! authors' simulator, csg-htsim at 841d9e7, compositequeue.cpp.
+//! authors' simulator, csg-htsim at 841d9e7, compositequeue.cpp; for Ultra Ethernet the program uet-htsim at 40ccb05, compositequeue.cpp
+//! and main_uec.cpp.
 //!
-//! | parameter | default | from |
-//! |---|---|---|
-//! | `limit` | 8 packets of data | NDP |
-//! | `headers` | as many bytes as twice `limit` full packets | compositequeue.cpp |
-//! | `header` | 64 bytes | NDP |
-//! | `weight` | 10 headers for 1 data packet | NDP |
-//! | `trimmed` | `either` | NDP: the packet at the tail or the one that arrives, each with probability 1/2 |
-//! | `full` | `return` | NDP |
+//! | parameter | default | from | uet-htsim |
+//! |---|---|---|---|
+//! | `limit` | 8 packets of data | NDP | `auto`: 1 bandwidth-delay product, 5 without trimming |
+//! | `headers` | as many bytes as twice `limit` full packets | compositequeue.cpp | the same |
+//! | `header` | 64 bytes | NDP | the same |
+//! | `weight` | 10 headers for 1 data packet | NDP | 100000 |
+//! | `trimmed` | `either` | NDP: the packet at the tail or the one that arrives, each with probability 1/2 | the same |
+//! | `full` | `return` | NDP | `drop` |
+//! | `th_min`, `th_max` | `none`: no marks | NDP | `auto`: 0.2 and 0.8 bandwidth-delay products |
+//! | `trims`, `whole` | on, `none` | NDP | the same; off with `-disable_trim` |
 //!
 //! Assumed:
 //! - All packets other than data (ACKs, pulls, trimmed and returned packets) wait in the queue of
@@ -21,11 +25,19 @@
 //! - A packet is returned at most once. Control packets and packets already returned are dropped
 //!   when there is no room for them.
 //! - A data packet that is no longer than a header loses its payload and keeps its length.
+//! - A bandwidth-delay product is that of the port, a number of full packets, rounded up; uet-htsim
+//!   takes the rate of the hosts for all ports. Without trimming, the packet at the tail or the
+//!   arriving one is dropped, as it would be trimmed.
+//!
+//! Deviates: data packets are marked when their transmission begins, by the data that waits behind
+//! them; uet-htsim marks at the end of the transmission, so that packets which arrive meanwhile
+//! count. A packet that finds its port idle is not marked. Only ECN-capable packets are marked.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
-use base::params::{Auto, Problem};
+use crate::threshold::Ramp;
+use base::params::{Auto, Param as _, Problem};
 use base::registry::{Counter, Meta};
 use base::{Bytes, Limit, Rng, Time};
 use proto::{Kind, Packet};
@@ -33,12 +45,12 @@ use proto::{Kind, Packet};
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "a data packet that does not fit is trimmed to its header, which is sent ahead of data (NDP)",
-    source: "Handley et al., SIGCOMM 2017; csg-htsim compositequeue.cpp",
+    source: "Handley et al., SIGCOMM 2017; csg-htsim and uet-htsim compositequeue.cpp",
     counters: &[
         Counter { name: "trimmed", unit: "packets", about: "data packets that lost their payload" },
         Counter { name: "returned", unit: "packets", about: "trimmed packets that were returned to their senders" },
     ],
-    queue_lengths: &["limit"],
+    queue_lengths: &["limit", "th_min", "th_max"],
     ..Meta::PLAIN
 };
 
@@ -65,8 +77,9 @@ base::choice! {
 base::params! {
     /// Parameters of a trimming port.
     pub struct Params {
-        /// Most data packets or bytes that may wait.
-        limit: Limit = "8pkt", "NDP";
+        /// Most data packets or bytes that may wait; `auto`: one bandwidth-delay product of the port, or five if
+        /// `trims` is off.
+        limit: Auto<Limit> = "8pkt", "NDP; `auto`: uet-htsim, main_uec.cpp";
         /// Most headers and control packets that may wait; `auto`: as many bytes as twice `limit`
         /// full packets.
         headers: Auto<Limit> = "auto", "csg-htsim compositequeue.cpp";
@@ -78,26 +91,72 @@ base::params! {
         trimmed: Trimmed = "either", "NDP";
         /// What happens to a header for which there is no room.
         full: Full = "return", "NDP";
+        /// Data packets are marked with a probability that rises from 0 at this length of the data queue to 1 at `th_max`;
+        /// `none`: no packet is marked; `auto`: a fifth of a bandwidth-delay product.
+        th_min: Option<Auto<Limit>> = "none", "NDP has no marks; `auto`: uet-htsim, main_uec.cpp: ecn_low", quiet;
+        /// All data packets are marked above this length of the data queue; same unit as `th_min`. `auto`: four fifths
+        /// of a bandwidth-delay product.
+        th_max: Option<Auto<Limit>> = "none", "NDP has no marks; `auto`: uet-htsim, main_uec.cpp: ecn_high", quiet;
+        /// Whether a data packet that does not fit loses only its payload. Otherwise the whole packet is dropped.
+        trims: bool = "true", "NDP; uet-htsim: -disable_trim", quiet;
+        /// Data packets up to this length on the wire are dropped instead of trimmed.
+        whole: Option<Bytes> = "none", "NDP trims all data packets", quiet;
     }
 }
 
 /// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
-    let mut problems = super::check_limit(Auto::Set(params.limit), env);
+    let mut problems = super::check_limit(params.limit, env);
     if params.header.0 >= u64::from(env.mtu_bytes) {
         let message = format!("`{}` is not shorter than a full packet of {}", params.header, Bytes(u64::from(env.mtu_bytes)));
         problems.push(Problem { key: "header", message, hint: "write the size of a bare header, like `64B`".to_owned() });
     }
+    let both = "write both `th_min` and `th_max`, in packets (`20pkt`) or both in bytes (`30KB`)";
+    let problem = |key, message| Problem { key, message, hint: both.to_owned() };
+    match thresholds(params, env) {
+        [None, None] => {}
+        [Some(_), None] => problems.push(problem("th_max", "`none` leaves `th_min` without effect".to_owned())),
+        [None, Some(_)] => problems.push(problem("th_min", "`none` leaves `th_max` without effect".to_owned())),
+        [Some(low), Some(high)] if [low, high].contains(&Limit::Unlimited) || low.partial_cmp(&high).is_none() => {
+            problems
+                .push(problem("th_max", format!("`{}` has another unit than `th_min`, which is `{}`", high.show(), low.show())));
+        }
+        [Some(low), Some(high)] if low > high => {
+            let message = format!("`{}` is above `th_max`, which is `{}`", low.show(), high.show());
+            problems.push(Problem { key: "th_min", message, hint: "lower `th_min` or raise `th_max`".to_owned() });
+        }
+        _ => {}
+    }
     problems
+}
+
+/// Returns the two thresholds for marks.
+fn thresholds(params: &Params, env: &Env) -> [Option<Limit>; 2] {
+    // main_uec.cpp: shares of a product that is a number of full packets, rounded up again.
+    let share = |tenths: u64| full_packets((u64::from(env.bdp_packets(100)) * tenths).div_ceil(10), env);
+    [params.th_min.map(|low| low.or(share(2))), params.th_max.map(|high| high.or(share(8)))]
+}
+
+/// Returns the length of a queue of full packets, in bytes.
+fn full_packets(packets: u64, env: &Env) -> Limit {
+    Limit::Bytes(packets * u64::from(env.mtu_bytes))
 }
 
 /// The queues of a port.
 #[derive(Clone)]
 pub struct Trim {
     params: Params,
+    /// Most data packets that may wait.
+    limit: Limit,
     /// Most headers and control packets that may wait.
     headers_limit: Limit,
     header: u16,
+    /// Data packets up to this length are dropped instead of trimmed.
+    whole: u64,
+    /// The thresholds for marks, if packets are marked.
+    ramp: Option<Ramp>,
+    /// `th_min` and `th_max`.
+    thresholds: [Option<Limit>; 2],
     data: Queue,
     headers: Queue,
     /// Packets and bytes in both queues.
@@ -116,12 +175,19 @@ impl Trim {
             let one = limit.in_bytes(Bytes(u64::from(env.mtu_bytes)));
             one.map_or(Limit::Unlimited, |bytes| Limit::Bytes(2 * bytes.0))
         };
+        let limit = Self::limit(params, env);
+        let thresholds = thresholds(params, env);
+        let ramp = match thresholds {
+            [Some(low), Some(high)] => Some(Ramp::new(low, high)),
+            _ => None,
+        };
         Trim {
-            headers_limit: match params.headers {
-                Auto::Auto => twice(params.limit),
-                Auto::Set(limit) => limit,
-            },
+            limit,
+            headers_limit: params.headers.or(twice(limit)),
             header: u16::try_from(params.header.0).unwrap_or(u16::MAX),
+            whole: if params.trims { params.whole.map_or(0, |bytes| bytes.0) } else { u64::MAX },
+            ramp,
+            thresholds,
             params: params.clone(),
             data: Queue::default(),
             headers: Queue::default(),
@@ -132,8 +198,9 @@ impl Trim {
         }
     }
     /// Returns the limit of the data queue.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        let products = if params.trims { 1 } else { 5 };
+        params.limit.or(full_packets(products * u64::from(env.bdp_packets(100)), env))
     }
     /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -142,7 +209,7 @@ impl Trim {
 
     /// Enqueues a data packet if there is room.
     fn push_data(&mut self, packet: &Packet) -> bool {
-        let fits = self.data.backlog().fits(packet, self.params.limit);
+        let fits = self.data.backlog().fits(packet, self.limit);
         if fits {
             self.data.push(packet);
             self.backlog.add(packet);
@@ -163,8 +230,13 @@ impl Trim {
         }
         fits
     }
-    /// Trims a data packet, and enqueues its header if there is room.
+    /// Trims a data packet, and enqueues its header if there is room. Drops a packet that may not be
+    /// trimmed.
     fn trim(&mut self, packet: &mut Packet, refused: &mut Refused) -> bool {
+        if u64::from(packet.wire_len) <= self.whole {
+            refused.drop(packet);
+            return false;
+        }
         self.counts[0] += 1;
         refused.trim(packet, self.header);
         self.push_header(packet, refused)
@@ -199,6 +271,7 @@ impl Qdisc for Trim {
     #[cold]
     #[inline(never)]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        let data = self.data.backlog();
         let header = match (self.headers.is_empty(), self.data.is_empty()) {
             (false, false) => {
                 let header = self.turn < self.params.weight;
@@ -209,10 +282,27 @@ impl Qdisc for Trim {
         };
         let packet = if header { self.headers.pop() } else { self.data.pop() }?;
         self.backlog.remove(packet);
+        if let Some(ramp) = &mut self.ramp
+            && !header
+        {
+            // compositequeue.cpp, decide_ECN: the packet itself does not count.
+            let mut behind = data;
+            behind.remove(packet);
+            if ramp.chooses(behind, &mut self.rng) {
+                ramp.mark(packet);
+            }
+        }
         Some(packet)
     }
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
-        vec![("limit", self.params.limit), ("headers", self.headers_limit)]
+        let marks = ["th_min", "th_max"].into_iter().zip(self.thresholds).filter_map(|(key, threshold)| Some((key, threshold?)));
+        [("limit", self.limit), ("headers", self.headers_limit)].into_iter().chain(marks).collect()
+    }
+    fn marks(&self) -> u64 {
+        self.ramp.as_ref().map_or(0, Ramp::marks)
+    }
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        self.ramp.as_ref().and(self.thresholds[1]).map(|high| ("th_max", high))
     }
     fn backlog(&self) -> Backlog {
         self.backlog
@@ -227,7 +317,7 @@ mod tests {
     use super::*;
     use crate::qdisc::tests::{drain, env, packet};
     use crate::refused::Refusal;
-    use base::params::Params as _;
+    use base::params::{Param, Params as _};
     use proptest::prelude::*;
 
     fn port(params: Params) -> Trim {
@@ -302,7 +392,7 @@ mod tests {
 
     /// Room for two headers of 64 bytes.
     fn narrow(full: Full) -> Trim {
-        let mut q = port(Params { headers: Auto::Set(Limit::Bytes(128)), limit: Limit::Packets(1), full, ..plain() });
+        let mut q = port(Params { headers: Auto::Set(Limit::Bytes(128)), limit: Auto::Set(Limit::Packets(1)), full, ..plain() });
         (0..3).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
         q
     }
@@ -331,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_packet_shorter_than_a_header_keeps_its_length() {
-        let mut q = port(Params { limit: Limit::Packets(1), ..plain() });
+        let mut q = port(Params { limit: Auto::Set(Limit::Packets(1)), ..plain() });
         enqueue(&mut q, packet(0, 0, 1500));
         assert_eq!(enqueue(&mut q, packet(0, 1, 41)), [("trimmed", 0, 41)]);
     }
@@ -357,12 +447,96 @@ mod tests {
 
     #[test]
     fn a_limit_in_bytes_may_need_several_payloads() {
-        let mut q = port(Params { limit: Limit::Bytes(3000), ..Params::defaults() });
+        let mut q = port(Params { limit: Auto::Set(Limit::Bytes(3000)), ..Params::defaults() });
         let small: Vec<Packet> = (0..30).map(|n| packet(0, n, 100)).collect();
         small.iter().for_each(|small| assert_eq!(enqueue(&mut q, *small), []));
         let cut = enqueue(&mut q, packet(0, 30, 1500));
         assert!(cut == [("trimmed", 0, 64)] || cut == [("trimmed", 0, 64); 15], "{cut:?}");
         assert!(q.data.backlog().bytes <= 3000);
+    }
+
+    fn marking(low: &str, high: &str) -> Params {
+        let threshold = |text: &str| Param::parse(&base::params::Raw::Str(text.to_owned())).unwrap();
+        Params { th_min: threshold(low), th_max: threshold(high), ..plain() }
+    }
+
+    /// The packet that is sent has 9, 8, ... 0 packets behind it.
+    #[test]
+    fn data_is_marked_by_the_data_behind_it() {
+        let mut q = port(Params { limit: Auto::Set(Limit::Unlimited), ..marking("3pkt", "5pkt") });
+        assert_eq!((q.marks_above(), q.can_mark()), (Some(("th_max", Limit::Packets(5))), true));
+        let capable = |n| Packet { flags: Packet::ECT, ..packet(0, n, 1500) };
+        (0..10).for_each(|n| _ = enqueue(&mut q, capable(n)));
+        (0..2).for_each(|n| _ = enqueue(&mut q, Packet { flags: Packet::ECT, ..ack(n) }));
+        // Headers go first and are not marked, although the queue of data is long.
+        let marked: Vec<bool> = std::iter::from_fn(|| q.dequeue(Time::ZERO).map(|packet| packet.has(Packet::CE))).collect();
+        assert_eq!((&marked[..2], &marked[2..7]), (&[false; 2][..], &[true; 5][..]));
+        // Four packets are half-way between the thresholds, and a random number decides.
+        assert_eq!(marked[8..], [false; 4]);
+        assert_eq!(q.marks(), 5 + u64::from(marked[7]));
+        // A packet that is not ECN-capable is sent without a mark.
+        (0..10).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        assert!(std::iter::from_fn(|| q.dequeue(Time::ZERO).map(|packet| packet.has(Packet::CE))).all(|marked| !marked));
+    }
+
+    #[test]
+    fn half_way_between_the_thresholds_half_of_the_packets_are_marked() {
+        let mut q = port(Params { limit: Auto::Set(Limit::Unlimited), ..marking("3KB", "9KB") });
+        let mut sent = |_| {
+            // Four packets of 1500 bytes remain behind each.
+            while q.backlog().packets < 5 {
+                enqueue(&mut q, Packet { flags: Packet::ECT, ..packet(0, 0, 1500) });
+            }
+            q.dequeue(Time::ZERO).is_some_and(|packet| packet.has(Packet::CE))
+        };
+        let marked = (0..1000).filter(|n| sent(*n)).count();
+        // Within five standard deviations of a fair coin.
+        assert!((420..=580).contains(&marked), "{marked} of 1000");
+    }
+
+    /// 100 us at 1 Gb/s are 12500 bytes: nine full packets, of which two are a fifth and eight are
+    /// four fifths, rounded up.
+    #[test]
+    fn lengths_of_uet_htsim_follow_the_network() {
+        let auto = Params { limit: Auto::Auto, ..marking("auto", "auto") };
+        let of = |params: &Params| port(params.clone()).lengths().into_iter().map(|(_, limit)| limit).collect::<Vec<_>>();
+        assert_eq!(of(&auto), [13_500, 27_000, 3_000, 12_000].map(Limit::Bytes));
+        assert_eq!(of(&Params { trims: false, ..auto.clone() })[..2], [67_500, 135_000].map(Limit::Bytes));
+        assert_eq!(check(&auto, &env()), []);
+    }
+
+    #[test]
+    fn without_trimming_packets_are_dropped() {
+        let mut q = port(Params { trims: false, limit: Auto::Set(Limit::Packets(2)), ..Params::defaults() });
+        (0..2).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        let dropped: Vec<u64> = (2..1002)
+            .map(|n| match enqueue(&mut q, packet(0, n, 1500))[..] {
+                [("dropped", offset, 1500)] => offset,
+                ref other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!((q.counts(), q.backlog()), (&[0, 0][..], Backlog { packets: 2, bytes: 3000 }));
+        // The arriving packet or the last one of the queue.
+        let arriving = (2..).zip(&dropped).filter(|(n, offset)| n == *offset).count();
+        assert!((420..=580).contains(&arriving), "{arriving} of 1000");
+    }
+
+    #[test]
+    fn packets_up_to_a_length_are_dropped_instead_of_trimmed() {
+        let mut q = port(Params { whole: Some(Bytes(256)), limit: Auto::Set(Limit::Packets(1)), ..plain() });
+        enqueue(&mut q, packet(0, 0, 1500));
+        assert_eq!(enqueue(&mut q, packet(0, 1, 256)), [("dropped", 1, 256)]);
+        assert_eq!(enqueue(&mut q, packet(0, 2, 257)), [("trimmed", 0, 64)]);
+        // Headers are not trimmed again, nor dropped for their length.
+        assert_eq!(enqueue(&mut q, ack(3)), []);
+    }
+
+    #[test]
+    fn thresholds_must_fit_each_other() {
+        let keys = |low, high| check(&marking(low, high), &env()).into_iter().map(|problem| problem.key).collect::<Vec<_>>();
+        assert_eq!([keys("none", "none"), keys("3pkt", "3pkt"), keys("3KB", "auto")], [const { Vec::<&str>::new() }; 3]);
+        assert_eq!([keys("3pkt", "none"), keys("3pkt", "auto"), keys("3pkt", "unlimited")], [["th_max"]; 3]);
+        assert_eq!([keys("none", "auto"), keys("4pkt", "3pkt")], [["th_min"]; 2]);
     }
 
     proptest! {
@@ -373,7 +547,7 @@ mod tests {
             limit in 1u32..5, room in 1u64..6, steps in prop::collection::vec((0u8..4, prop_oneof![Just(1500u16), Just(300), Just(41)]), 1..200),
         ) {
             let headers = Auto::Set(Limit::Bytes(room * 64));
-            let mut q = port(Params { limit: Limit::Packets(limit), headers, ..Params::defaults() });
+            let mut q = port(Params { limit: Auto::Set(Limit::Packets(limit)), headers, ..Params::defaults() });
             let (mut came, mut gone, mut bytes) = (0, Vec::new(), 0u64);
             for (n, (step, len)) in steps.into_iter().enumerate() {
                 if step == 0 {
