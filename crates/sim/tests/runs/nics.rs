@@ -129,6 +129,34 @@ fn spraying_uses_all_nics() {
     }
 }
 
+/// Two pods of two servers with two NICs; each rail has spines of its own, so the two planes do not meet.
+const PLANES: &str = "[topology]\nkind = 'rail'\npods = 2\nservers = 2\nnics = 2\nplanes = 'per_rail'\nspines = 2\nspine_cables = 1\nnic_rate = '1Gbps'\ndelay = '10us'\n";
+
+/// The path of a source port begins with a NIC. The subflows of MPTCP, a port each, use both planes; if a cable of one
+/// plane fails at the receiver, the hash of all ports is made again over the other plane.
+#[test]
+fn paths_of_ports_use_all_planes() {
+    let flows = table("nics-ports", &[(0, 2, 2000 * MSS, 0)]);
+    let system = system_of("transport", "mptcp", "100pkt").set("transport.paths", "port").set("transport.subflows", "16").toml();
+    let event = "[[event]]\nlink = 'rail1_0--h2'\nat = '3ms'\n[failure]\ndetect = '500us'\nconverge = '500us'\n";
+    let packets = |outcome: &Outcome, links: [&str; 2]| links.map(|link| sent(outcome, link)[0]);
+    for seed in 1..=3 {
+        let [whole, cut] = ["", event].map(|event| run(&format!("seed = {seed}\nend = '10s'\n{PLANES}{flows}{system}{event}")));
+        let nics = packets(&whole, ["h0->rail0_0", "h0->rail0_1"]);
+        assert!(nics.iter().all(|sent| *sent > 500), "seed {seed}: {nics:?}");
+        assert_eq!(packets(&whole, ["rail1_0->h2", "rail1_1->h2"]), nics, "packets stay in their plane");
+        // ACKs leave through both NICs of the receiver.
+        let acks = packets(&whole, ["h2->rail1_0", "h2->rail1_1"]);
+        assert!(acks.iter().all(|sent| *sent > 100), "seed {seed}: {acks:?}");
+        let flow = &whole.flows[0];
+        let gain = flow.ideal_fct_ps as f64 / flow.fct_ps().expect("finished") as f64;
+        assert!((1.3..=2.0).contains(&gain), "seed {seed}: 1/{gain} of the ideal of one NIC");
+        assert_eq!(cut.stop_reason, StopReason::Finished, "seed {seed}");
+        let after = packets(&cut, ["h0->rail0_0", "h0->rail0_1"]);
+        assert!(after[0] < nics[0] / 2 && after[1] > nics[1], "seed {seed}: {after:?}, {nics:?}");
+    }
+}
+
 /// A policy that names the path of each packet spreads packets over the NICs.
 #[test]
 fn a_policy_chooses_the_nic_of_each_packet() {
