@@ -7,16 +7,17 @@
 //! 0->5 id 1 start 0 size 200000 send_done_trigger 1
 //! 5->2 id 2 trigger 1 size 64000
 //! 1->3 start 1000000 size 9000 prio 1            start in picoseconds; older files: microseconds
+//! 1->3 id 4 msg start 0 size 9000                uet-htsim: a message of connection 4
 //! trigger id 1 oneshot
 //! ```
 //! Hosts are given by number or by name. A flow with `trigger` starts when that trigger fires: a
 //! `oneshot` when the flow that names it is done, a `barrier` when `count` flows that name it are
 //! done.
 //!
-//! Source: Broadcom/csg-htsim and spcl/HTSIM, `connection_matrix.cpp`.
+//! Source: Broadcom/csg-htsim, spcl/HTSIM and ultraethernet/uet-htsim, `connection_matrix.cpp`.
 //!
 //! Model: priorities are read and have no effect. A flow is done when its last byte has arrived,
-//! also for `send_done_trigger`.
+//! also for `send_done_trigger`. Every message of a connection is a flow of its own.
 //!
 //! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one
 //! flow fires it and one flow waits for it. `addon` is refused, because the size of a flow is fixed
@@ -172,6 +173,11 @@ fn flow<'a>(
     while let Some(key) = line.words.next() {
         match key.text {
             "id" => drop(line.number(tokens, "id", 1, MOST)?),
+            // The number of the message may be left out.
+            "msg" if line.words.as_slice().first().is_some_and(|word| word.text.parse::<u64>().is_ok()) => {
+                line.number(tokens, "msg", 1, MOST)?;
+            }
+            "msg" => {}
             "prio" => drop(line.number(tokens, "prio", 0, MOST)?),
             "size" => size = Some(line.number(tokens, "size", 1, MAX_SIZE_BYTES)?),
             "start" => {
@@ -239,6 +245,8 @@ mod tests {
         assert_eq!((flows[1].start, flows[0].src), (Time(1_000_000), HostId(0)));
         let after = |i: usize| flows[i].after.as_ref().map(|after| after.flows.iter().map(|on| on.0).collect::<Vec<u32>>());
         assert_eq!([after(0), after(2), after(3), after(4)], [None, Some(vec![0, 1]), Some(vec![2]), Some(vec![2])]);
+        let messages = attempt("0->1 id 1 msg start 0 size 7\n0->1 id 1 msg 2 size 9 start 5\n", &[]).unwrap();
+        assert_eq!(messages.iter().map(|f| (f.start.0, f.size_bytes)).collect::<Vec<_>>(), [(0, 7), (5, 9)]);
         let older = attempt("0->1 start 3 size 9\n", &[("start_unit", "us")]).unwrap();
         assert_eq!(older[0].start, Time(3_000_000));
     }
@@ -252,6 +260,7 @@ mod tests {
             ("0->1 size 9\n", "needs either `start` or `trigger`"),
             ("0->1 size 9 start 0 trigger 1\n", "needs either `start` or `trigger`"),
             ("0->1 size\n", "flows.txt:1:6: `size` ends the line before the value of `size`"),
+            ("0->1 start 0 size 9 msg 0\n", "flows.txt:1:25: `0` is not a value of `msg`"),
             ("0->1 start 0 size 9 color 3\n", "flows.txt:1:21: `color` is not a key of a flow"),
             ("0->99 start 0 size 9\n", "`99` is not a host"),
             ("0->0 start 0 size 9\n", "to itself"),
