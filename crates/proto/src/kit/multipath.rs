@@ -5,7 +5,7 @@
 //! addition to the addresses. Packets with different EVs take different paths; several EVs may
 //! share a path.
 //!
-//! Source: uet-htsim, uec_mp.cpp and buffer_reps.cpp; T. Bonato et al., "REPS: Recycled Entropy
+//! Source: uet-htsim, the simulator of the Ultra Ethernet Consortium (UEC), uec_mp.cpp and buffer_reps.cpp; T. Bonato et al., "REPS: Recycled Entropy
 //! Packet Spraying for Adaptive Load Balancing and Failure Mitigation", arXiv 2407.21625, for the
 //! idea of `reps`. The rules are those of the program.
 //!
@@ -49,22 +49,22 @@ base::params! {
         /// How a sender chooses the entropy value of a packet: `oblivious`, all in turn; `bitmap`, without values
         /// that have a penalty; `reps` and `reps_legacy`, values of unmarked ACKs first, then random values;
         /// `mixed`, values of unmarked ACKs first, then as `bitmap`.
-        load_balancing: LoadBalancing = "mixed", "uet-htsim, main_uec.cpp";
+        load_balancing: LoadBalancing = "mixed", "UEC's simulator, main_uec.cpp";
         /// Number of entropy values of a flow, a power of two.
-        entropies: u32 = "64" in 1..=16_384, "uet-htsim, main_uec.cpp: path_entropy_size";
+        entropies: u32 = "64" in 1..=16_384, "UEC's simulator, main_uec.cpp: path_entropy_size";
         /// Penalty of an entropy value for a mark, with `bitmap` and `mixed`. A value with a penalty is skipped when its
         /// turn comes, and its penalty decreases by one.
-        mark_penalty: u32 = "1" in 0..=255, "uet-htsim, UecMpBitmap::processEv";
+        mark_penalty: u32 = "1" in 0..=255, "UEC's simulator, UecMpBitmap::processEv";
         /// Penalty of an entropy value for a trimmed packet.
-        trim_penalty: u32 = "4" in 0..=255, "uet-htsim, UecMpBitmap::processEv";
+        trim_penalty: u32 = "4" in 0..=255, "UEC's simulator, UecMpBitmap::processEv";
         /// Largest penalty of an entropy value; also the penalty for a timeout.
-        max_penalty: u32 = "15" in 1..=255, "uet-htsim, UecMpBitmap::UecMpBitmap";
+        max_penalty: u32 = "15" in 1..=255, "UEC's simulator, UecMpBitmap::UecMpBitmap";
         /// Number of entropy values that `reps` keeps.
-        reps_buffer: u32 = "8" in 1..=16_384, "uet-htsim, buffer_reps.cpp: repsBufferSize";
+        reps_buffer: u32 = "8" in 1..=16_384, "UEC's simulator, buffer_reps.cpp: repsBufferSize";
         /// Time after a timeout for which `reps` takes only entropy values of its buffer; `0s`: it never does.
-        reps_freeze: Dur = "10ms" in Dur::ZERO..=Dur::from_secs(60), "uet-htsim, buffer_reps.cpp: exit_freeze_after";
+        reps_freeze: Dur = "10ms" in Dur::ZERO..=Dur::from_secs(60), "UEC's simulator, buffer_reps.cpp: exit_freeze_after";
         /// Number of packets with random entropy values that `reps` sends after that time.
-        reps_explore: u32 = "16" in 0..=1_000_000, "uet-htsim, UecMpReps::processEv";
+        reps_explore: u32 = "16" in 0..=1_000_000, "UEC's simulator, UecMpReps::processEv";
     }
 }
 
