@@ -9,8 +9,10 @@
 //!      |   \  /   |
 //!      h0   h1   h2  ...         NIC r of every server of a pod leads to rail r
 //! ```
-//! A server is one host with several NICs. Traffic between the GPUs of a server is not part of the
-//! network.
+//! A server is one host with several NICs. With `hosts = "gpu"` each GPU of a server is a host with
+//! one NIC: GPU r of server s is host `h{s * nics + r}` at rail r. Traffic between the GPUs of a
+//! server is not part of the network; workloads with ranks take it out of the network if their
+//! `per_server` is the number of GPUs of a server.
 //!
 //! Source: NVIDIA, DGX SuperPOD Reference Architecture (DGX H100 and B200), compute fabric:
 //! scalable units of 32 servers and 8 leaf switches, one for each NIC of a server; 64 servers have
@@ -21,6 +23,7 @@
 //!
 //! Model: a server has one address, and packets to it may arrive at any of its NICs at the shortest
 //! distance. With shared spines, a flow may therefore leave by one rail and arrive by another rail.
+//! A GPU that is a host uses only its own NIC.
 //!
 //! Assumed: cables of 100 m between servers, rails and spines.
 
@@ -47,14 +50,26 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// The machines that are hosts of the network.
+    pub enum HostsAre {
+        /// A server is a host, with a NIC at each rail of its pod.
+        Server = "server",
+        /// A GPU is a host, with one NIC at the rail of its place in the server.
+        Gpu = "gpu",
+    }
+}
+
 base::params! {
     /// Parameters of a rail network. Over-subscription at a rail switch is `servers * nic_rate / (spines * spine_cables * spine_rate)`.
     pub struct Params {
         ..cables: Cables {}
         /// Number of pods; the servers of a pod share rail switches.
         pods: u32 = "2" in 1..=10_000, "DGX SuperPOD: 2 scalable units";
-        /// Number of servers `h0`, `h1`, ... in each pod.
+        /// Number of servers in each pod.
         servers: u32 = "32" in 1..=10_000, "DGX SuperPOD: a scalable unit";
+        /// Which machines are the hosts `h0`, `h1`, ...: servers, or their GPUs, server after server.
+        hosts: HostsAre = "server", "flowloom: a server chooses the NIC of each flow", quiet;
         /// Number of NICs of each server, and of rail switches `rail0_0`, `rail0_1`, ... of each pod.
         nics: u32 = "8" in 1..=256, "DGX H100: one for each GPU";
         /// Which rails a spine connects.
@@ -75,11 +90,21 @@ base::params! {
 
 /// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
-    if params.pods == 1 || params.spines > 0 {
-        return Vec::new();
+    let mut found = Vec::new();
+    let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
+    let apart = params.hosts == HostsAre::Gpu && params.nics > 1;
+    if params.spines == 0 && params.pods > 1 {
+        let message = format!("without a spine, the {} pods are not connected", params.pods);
+        add("spines", message, "write `spines = 1` or more, or `pods = 1`");
+    } else if params.spines == 0 && apart {
+        let message = format!("without a spine, GPUs at the {} rails are not connected", params.nics);
+        add("spines", message, "write `spines = 1` or more, or `hosts = \"server\"`");
     }
-    let message = format!("without a spine, the {} pods are not connected", params.pods);
-    vec![Problem { key: "spines", message, hint: "write `spines = 1` or more, or `pods = 1`".to_owned() }]
+    if params.planes == Planes::PerRail && apart {
+        let message = "`per_rail`: GPUs at different rails are not connected".to_owned();
+        add("planes", message, "write `planes = \"shared\"`, or `hosts = \"server\"`");
+    }
+    found
 }
 
 /// The network.
@@ -94,29 +119,36 @@ impl Rail {
     fn spines(&self) -> u64 {
         u64::from(self.0.spines) * if self.0.planes == Planes::PerRail { u64::from(self.0.nics) } else { 1 }
     }
+    /// Returns the number of hosts of a server.
+    fn hosts_per_server(&self) -> u32 {
+        if self.0.hosts == HostsAre::Gpu { self.0.nics } else { 1 }
+    }
 }
 
 impl Topology for Rail {
     fn size(&self) -> Size {
         let [pods, servers, nics, spines, cables] =
             [self.0.pods, self.0.servers, self.0.nics, self.0.spines, self.0.spine_cables].map(u64::from);
-        let (hosts, rails) = (pods * servers, pods * nics);
-        Size { hosts, switches: rails + self.spines(), cables: hosts * nics + rails * spines * cables }
+        let rails = pods * nics;
+        let hosts = pods * servers * u64::from(self.hosts_per_server());
+        Size { hosts, switches: rails + self.spines(), cables: pods * servers * nics + rails * spines * cables }
     }
     fn build(&self, net: &mut NetBuilder) {
         self.0.cables.set(net);
         let p = &self.0;
-        let hosts: Vec<_> = (0..p.pods * p.servers).map(|i| net.host(format!("h{i}"), None)).collect();
+        let each = self.hosts_per_server();
+        let hosts: Vec<_> = (0..p.pods * p.servers * each).map(|i| net.host(format!("h{i}"), None)).collect();
         let rails: Vec<_> = (0..p.pods * p.nics).map(|i| net.switch(format!("rail{}_{}", i / p.nics, i % p.nics), 1)).collect();
         let name = |i: u32| match p.planes {
             Planes::Shared => format!("spine{i}"),
             Planes::PerRail => format!("spine{}_{}", i / p.spines, i % p.spines),
         };
         let spines: Vec<_> = (0..self.spines() as u32).map(|i| net.switch(name(i), 2)).collect();
-        for (server, host) in hosts.into_iter().enumerate() {
-            let pod = server / p.servers as usize;
-            let nics = p.nics as usize;
-            rails[pod * nics..][..nics].iter().for_each(|&rail| net.cable(host, rail, p.nic_rate, p.delay));
+        let nics = p.nics as usize;
+        for (server, hosts) in hosts.chunks(each as usize).enumerate() {
+            let of_pod = &rails[server / p.servers as usize * nics..][..nics];
+            // The GPUs of a server, each with its NIC; or the server, with all NICs.
+            of_pod.iter().zip(hosts.iter().cycle()).for_each(|(&rail, &host)| net.cable(host, rail, p.nic_rate, p.delay));
         }
         for (i, rail) in rails.into_iter().enumerate() {
             let above = match p.planes {
@@ -182,12 +214,29 @@ mod tests {
     }
 
     #[test]
-    fn pods_need_spines() {
-        let params = |pods, spines| Params { pods, spines, ..<Params as base::params::Params>::defaults() };
+    fn each_gpu_may_be_a_host_at_its_rail() {
+        let net = build("rail", &[&SMALL[..], &[("hosts", "gpu")]].concat());
+        assert_eq!((net.hosts().len(), net.nodes().len(), net.links().len()), (12, 12 + 6 + 2, 2 * (4 * 3 + 6 * 2 * 2)));
+        // GPU 1 of server 2, the first server of pod 1.
+        let of = |node: &str| links(&net).into_iter().filter(|l| l.starts_with(&format!("{node}->"))).collect::<Vec<_>>();
+        assert_eq!(of("h7"), ["h7->rail1_1 400Gbps 500ns"]);
+        assert_eq!(of("rail1_1")[..2], ["rail1_1->h7 400Gbps 500ns", "rail1_1->h10 400Gbps 500ns"]);
+        // The same rail in the pod; another rail, over one of 4 cables up and one of 2 down; another pod.
+        assert_eq!([paths(&net, 0, 3), paths(&net, 0, 1), paths(&net, 0, 6)], [(1, Some(2)), (8, Some(4)), (8, Some(4))]);
+        assert!(net.multi_nic_host().is_none());
+    }
+
+    #[test]
+    fn pods_and_rails_need_spines() {
         let files = crate::files::Files::default();
-        let problems = |pods, spines| check(&params(pods, spines), &Env { files: &files });
-        assert!(problems(1, 0).is_empty() && problems(3, 1).is_empty());
-        assert_eq!(problems(3, 0)[0].message, "without a spine, the 3 pods are not connected");
+        let problems = |params: Params| check(&params, &Env { files: &files }).into_iter().map(|p| p.message).collect::<Vec<_>>();
+        let of = |pods, spines| Params { pods, spines, ..<Params as base::params::Params>::defaults() };
+        let gpus = |planes, nics, spines| Params { planes, nics, hosts: HostsAre::Gpu, ..of(1, spines) };
+        assert!(problems(of(1, 0)).is_empty() && problems(of(3, 1)).is_empty());
+        assert_eq!(problems(of(3, 0)), ["without a spine, the 3 pods are not connected"]);
+        assert!(problems(gpus(Planes::Shared, 8, 1)).is_empty() && problems(gpus(Planes::PerRail, 1, 0)).is_empty());
+        assert_eq!(problems(gpus(Planes::Shared, 8, 0)), ["without a spine, GPUs at the 8 rails are not connected"]);
+        assert_eq!(problems(gpus(Planes::PerRail, 8, 1)), ["`per_rail`: GPUs at different rails are not connected"]);
         assert_eq!(build("rail", &[("pods", "1"), ("spines", "0"), ("planes", "per_rail")]).nodes().len(), 32 + 8);
     }
 }
