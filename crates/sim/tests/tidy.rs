@@ -205,7 +205,7 @@ fn no_room_knows_its_entries() {
 }
 
 /// Entries whose names are ordinary words or terms of the field, which generic code needs for other things.
-const ORDINARY: [&str; 15] = [
+const ORDINARY: [&str; 16] = [
     "chain",
     "complete",
     "credit",
@@ -215,6 +215,7 @@ const ORDINARY: [&str; 15] = [
     "incast",
     "long",
     "ps",
+    "rail",
     "requests",
     "slack",
     "strict",

@@ -9,31 +9,25 @@
 //! - A receive ends when it has started and the flow of its message has ended. It takes the first
 //!   message, in the order of the sender's operations, from its source to its rank with its tag
 //!   that no other receive has taken.
-//! - A message between ranks on the same host takes no time.
+//! - A message between ranks of the same server takes its bytes over `local_rate`, and no time
+//!   without this rate. It is not a flow. By default, each host is a server.
 //!
 //! Model: computations of a rank overlap unless a dependency orders them; sending and receiving
 //! take no processor time; a message is sent when its send starts, whether a receive waits for it
-//! or not. A rank learns that its own message has arrived no sooner than a packet without payload
-//! could have come back; the duration of computations in this time counts from the arrival.
+//! or not. There is no contention inside a server: each message has the full `local_rate`. A rank
+//! learns that its own message has arrived no sooner than a packet without payload could have come
+//! back; the duration of computations in this time counts from the arrival.
 
 mod moment;
+mod placement;
 
 use super::listed::Hosts;
 use super::tasks::{Task, TaskPart, Tasks};
 use super::{After, Draw, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
 use moment::{Moment, Search};
+pub use placement::{Placed, Ranks};
 use std::rc::Rc;
-
-base::params! {
-    /// Hosts and start of a program.
-    pub struct Ranks {
-        /// The hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`; `linear`: rank n is on host n.
-        placement: String = "linear", "LogGOPSim: ranks are nodes";
-        /// Start of the program.
-        start: Dur = "0s" in Dur(0)..=MAX_TIME, "flowloom: there is nothing before";
-    }
-}
 
 /// A program: the operations of each rank.
 #[derive(Default)]
@@ -149,7 +143,7 @@ impl Program {
     }
 
     fn draw_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Draw, String> {
-        let placed = self.placed(&params.placement, hosts)?;
+        let placed = params.placed(self.ranks.len(), hosts)?;
         let operations = self.operations(unit)?;
         let (order, mut waiting) = operations.in_order(unit)?;
         let mut flows: Vec<Drawn> = Vec::new();
@@ -174,19 +168,22 @@ impl Program {
                     (end.unwrap_or_else(|| Rc::clone(&start)), None)
                 }
                 Act::Send(message) => {
-                    let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
-                    let mut arrival = Rc::clone(&start);
-                    if src != dst {
-                        if start.longest() > MAX_TIME {
+                    let arrival = match placed.local(rank, message.to, message.bytes) {
+                        Some(Dur::ZERO) => Rc::clone(&start),
+                        Some(time) => Rc::new(start.later(time)),
+                        None if start.longest() > MAX_TIME => {
                             return Err(format!(
                                 "rank {rank}, {unit} {}: starts more than {MAX_TIME} after the operations that it waits for",
                                 op.place
                             ));
                         }
-                        waits += start.flows.len();
-                        arrival = Rc::new(Moment::end_of(flows.len() as u32));
-                        flows.push(message.flow((src, dst), &start));
-                    }
+                        None => {
+                            let ends = (placed.hosts[rank as usize], placed.hosts[message.to as usize]);
+                            waits += start.flows.len();
+                            flows.push(message.flow(ends, &start));
+                            Rc::new(Moment::end_of(flows.len() as u32 - 1))
+                        }
+                    };
                     (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
                 }
             };
@@ -204,22 +201,7 @@ impl Program {
                 times[number] = Some(Times { start, end, arrival });
             }
         }
-        Ok(Draw { flows, tasks: parts.tasks(&self.tasks, &placed) })
-    }
-
-    /// Returns the hosts of the ranks.
-    fn placed(&self, placement: &str, hosts: &Hosts<'_>) -> Result<Vec<HostId>, String> {
-        let listed: Vec<HostId> = if placement == "linear" {
-            (0..hosts.count()).map(HostId).collect()
-        } else {
-            let words = placement.split([' ', ',']).filter(|word| !word.is_empty());
-            let host = |word: &str| hosts.named(word).ok_or_else(|| format!("`placement`: `{word}` is not a host of this network"));
-            words.map(host).collect::<Result<_, String>>()?
-        };
-        if listed.len() < self.ranks.len() {
-            return Err(format!("the program has {} ranks, but `placement` has hosts for {}", self.ranks.len(), listed.len()));
-        }
-        Ok(listed)
+        Ok(Draw { flows, tasks: parts.tasks(&self.tasks, &placed.hosts) })
     }
 
     /// Numbers the operations, and finds for each receive the send whose message it takes.
@@ -407,6 +389,8 @@ mod testing;
 mod tests {
     use super::super::testing::Bench;
     use super::*;
+    use base::Rate;
+    use base::params::Params as _;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -434,7 +418,7 @@ mod tests {
         let of = |ranks: u32| {
             let hosts = ranks.to_string();
             let (bench, mut search) = (Bench::new("star", &[("hosts", &hosts)]), Search::new());
-            let params = Ranks { placement: "linear".to_owned(), start: Dur::ZERO };
+            let params = Ranks::defaults();
             let flows = ring(ranks).draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap().flows;
             // Each flow waits for two flows of the step before: the rank's own message and the
             // message that it received.
@@ -474,7 +458,7 @@ mod tests {
             program.span(task, rank, first, last);
         }
         let bench = Bench::new("star", &[("hosts", "2")]);
-        let params = Ranks { placement: "h1 h0".to_owned(), start: Dur(7) };
+        let params = Ranks { placement: "h1 h0".to_owned(), start: Dur(7), ..Ranks::defaults() };
         let Draw { flows, tasks } = program.draw(&params, &Hosts::of(&bench.env()), "line").unwrap();
         assert_eq!((flows.len(), tasks.all.len()), (1, 2));
         let at = |time: u64| After { flows: Vec::new(), not_before: Time(time), give_up_after: None };
@@ -528,16 +512,21 @@ mod tests {
         fn a_program_has_the_same_flows_as_by_the_plain_way(
             ops in vec((0u32..3, 0u32..6, 0u32..100, vec(0u32..200, 0..4)), 1..25),
             placement in 0usize..3,
+            per_server in 1u32..3,
+            local in any::<bool>(),
         ) {
             let program = random(&ops);
             let bench = Bench::new("star", &[("hosts", "3")]);
-            let (placement, placed) = [("linear", [0, 1, 2]), ("h2 h0 h1", [2, 0, 1]), ("h1 h0 h1", [1, 0, 1])][placement];
-            let params = Ranks { placement: placement.to_owned(), start: Dur(7) };
+            let placement = ["linear", "h2 h0 h1", "h1 h0 h1"][placement].to_owned();
+            // 8 ps for each byte.
+            let local_rate = local.then_some(Rate::from_gbps(1000));
+            let params = Ranks { placement, start: Dur(7), per_server, local_rate, ..Ranks::defaults() };
+            let placed = params.placed(3, &Hosts::of(&bench.env())).unwrap();
             let mut search = Search::new();
             let flows = program.draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).map(|draw| draw.flows);
             let mut limits =
                 testing::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
-            prop_assert_eq!(flows, testing::flows(&program, &placed.map(HostId), Dur(7), "line", &mut limits));
+            prop_assert_eq!(flows, testing::flows(&program, &placed, Dur(7), "line", &mut limits));
             prop_assert_eq!(search.looked_at, limits.looked_at);
         }
     }

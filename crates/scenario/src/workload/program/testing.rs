@@ -14,10 +14,10 @@ pub(super) struct SearchLimits {
     pub looked_at: usize,
 }
 
-/// Returns the flows of a program whose ranks are on the hosts `placed`.
+/// Returns the flows of a program with its ranks placed.
 pub(super) fn flows(
     program: &Program,
-    placed: &[HostId],
+    placed: &Placed,
     start_of_program: Dur,
     unit: &str,
     limits: &mut SearchLimits,
@@ -43,9 +43,11 @@ pub(super) fn flows(
                 (end.unwrap_or_else(|| Rc::clone(&start)), None)
             }
             Act::Send(message) => {
-                let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
-                let mut arrival = Rc::clone(&start);
-                if src != dst {
+                let arrival;
+                if let Some(time) = placed.local(rank, message.to, message.bytes) {
+                    arrival = Rc::new(start.later(time));
+                } else {
+                    let [src, dst] = [rank, message.to].map(|rank| placed.hosts[rank as usize]);
                     if start.longest() > MAX_TIME {
                         return Err(format!(
                             "rank {rank}, {unit} {}: starts more than {MAX_TIME} after the operations that it waits for",
