@@ -205,8 +205,9 @@ fn no_room_knows_its_entries() {
 }
 
 /// Entries whose names are ordinary words or terms of the field, which generic code needs for other things.
-const ORDINARY: [&str; 16] = [
+const ORDINARY: [&str; 17] = [
     "chain",
+    "collective",
     "complete",
     "credit",
     "exponential",

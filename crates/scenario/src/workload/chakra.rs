@@ -3,7 +3,7 @@
 //!
 //! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that
 //! its control and data dependencies name have ended. Nodes of computation, memory, metadata and
-//! storage take their duration. Collectives become messages (`collective.rs`); the messages of a
+//! storage take their duration. Collectives become messages (`chakra/collective.rs`); the messages of a
 //! collective are a group. The members of a process group (`pg_name`; without it, all ranks) are
 //! the ranks whose files name the group. The k-th collectives of all members of a process group are
 //! one collective.
@@ -17,8 +17,9 @@
 mod collective;
 mod trace;
 
+use super::collectives::messages::Member;
 use super::listed::{self, Hosts, Listed};
-use super::program::{Act, Message, Program, Ranks};
+use super::program::{Act, Message, Placed, Program, Ranks};
 use super::{Draw, Env, MAX_TIME};
 use crate::files::Files;
 use base::Dur;
@@ -96,8 +97,10 @@ impl listed::Format for Format {
         }
         let read = |name: &String| trace::nodes(name, &files.bytes(name)?);
         let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
-        let program = Reader { names: &names, nodes: &nodes, algorithm: params.algorithm }.program()?;
-        program.draw(&params.ranks, hosts, "node").map_err(|why| format!("{}: {why}", params.path))
+        let within = |why: String| format!("{}: {why}", params.path);
+        let placed = params.ranks.placed(names.len(), hosts).map_err(within)?;
+        let program = Reader { names: &names, nodes: &nodes, algorithm: params.algorithm, placed }.program()?;
+        program.draw(&params.ranks, hosts, "node").map_err(within)
     }
 }
 
@@ -106,6 +109,7 @@ struct Reader<'a> {
     names: &'a [String],
     nodes: &'a [Vec<Node>],
     algorithm: Algorithm,
+    placed: Placed,
 }
 
 /// The collectives of a process group, by rank in the order of its file.
@@ -152,9 +156,12 @@ impl<'a> Reader<'a> {
                         return Err(self.wrong(other.0, other.1, why));
                     }
                 }
-                let places: Vec<(u32, u32, u64)> =
-                    members.iter().map(|(rank, node)| (*rank, ended[&(*rank, node.id)], node.id)).collect();
-                let ends = collective.run(self.algorithm, number, &places, &mut program);
+                let member = |(rank, node): &(u32, &Node)| {
+                    let [begin, server, slot] = [ended[&(*rank, node.id)], self.placed.server(*rank), self.placed.slot(*rank)];
+                    Member { rank: *rank, begin, place: node.id, server, slot }
+                };
+                let taking_part: Vec<Member> = members.iter().map(member).collect();
+                let ends = collective.run(self.algorithm, number, &taking_part, &mut program);
                 for ((rank, node), end) in members.iter().zip(ends) {
                     ended.insert((*rank, node.id), end);
                 }
@@ -227,11 +234,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the index among the members of the root of a collective.
-    fn root(&self, members: &[(u32, &Node)]) -> Result<usize, String> {
+    fn root(&self, members: &[(u32, &Node)]) -> Result<u32, String> {
         let (rank, node) = members[0];
         let Some(root) = node.number("root_rank").or_else(|| node.number("root")) else { return Ok(0) };
         let place = members.iter().position(|(rank, _)| u64::from(*rank) == root);
-        place.ok_or_else(|| self.wrong(rank, node, format!("its root {root} is not a member of the process group")))
+        place
+            .map(|place| place as u32)
+            .ok_or_else(|| self.wrong(rank, node, format!("its root {root} is not a member of the process group")))
     }
 }
 

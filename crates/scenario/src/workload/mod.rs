@@ -10,6 +10,7 @@ use fabric::net::Net;
 
 pub mod after;
 pub mod cdf;
+pub mod collectives;
 pub mod hosts;
 pub mod listed;
 pub mod load;

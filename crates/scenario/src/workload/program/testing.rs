@@ -200,3 +200,11 @@ pub(super) fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], mos
     flows.retain(|_| kept.next().unwrap_or(true));
     looked_at
 }
+
+impl Program {
+    /// Returns all operations: rank, number within the rank, action, and the operations of the rank
+    /// that must end before.
+    pub fn listed(&self) -> Vec<(u32, u32, &Act, &[u32])> {
+        all(self).map(|(at, op)| (at.rank, at.op, &op.act, &op.after[..])).collect()
+    }
+}
