@@ -177,6 +177,7 @@ impl Env<'_> {
 }
 
 pub mod chakra;
+pub mod collective;
 pub mod goal;
 pub mod hpcc;
 pub mod htsim;
@@ -203,6 +204,7 @@ base::registry! {
         yaps: Yaps,
         goal: Goal,
         chakra: Chakra,
+        collective: Collective,
     }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String>;

@@ -38,18 +38,16 @@ pub struct Placed {
 }
 
 impl Ranks {
-    /// Places `ranks` ranks on hosts. The error is a complete message.
+    /// Places `ranks` ranks on hosts; the result may have more hosts. With 0 ranks, it has all hosts of the
+    /// placement. The error is a complete message.
     pub fn placed(&self, ranks: usize, hosts: &Hosts<'_>) -> Result<Placed, String> {
         let named = |word: &str| hosts.named(word).ok_or_else(|| format!("`{word}` is not a host of this network"));
-        let listed = match self.placement.as_str() {
-            "linear" | "packed" | "spread" | "rail" => {
-                let first = named(&self.first_host.0).map_err(|why| format!("`first_host`: {why}"))?.0;
-                self.by_name(ranks, first, hosts.count())?
-            }
-            list => {
-                let words = list.split([' ', ',']).filter(|word| !word.is_empty());
-                words.map(named).collect::<Result<Vec<_>, String>>().map_err(|why| format!("`placement`: {why}"))?
-            }
+        let listed = if self.is_by_name() {
+            let first = named(&self.first_host.0).map_err(|why| format!("`first_host`: {why}"))?.0;
+            self.by_name(ranks, first, hosts.count())?
+        } else {
+            let words = self.placement.split([' ', ',']).filter(|word| !word.is_empty());
+            words.map(named).collect::<Result<Vec<_>, String>>().map_err(|why| format!("`placement`: {why}"))?
         };
         if listed.len() < ranks {
             return Err(format!("the program has {ranks} ranks, but `placement` has hosts for {}", listed.len()));
@@ -57,8 +55,13 @@ impl Ranks {
         Ok(Placed { hosts: listed, per_server: self.per_server, local_rate: self.local_rate })
     }
 
-    /// Returns the hosts of a placement by name, at least as many as there are ranks if the network
-    /// has them.
+    /// Returns whether `placement` is a name instead of a list of hosts.
+    pub fn is_by_name(&self) -> bool {
+        ["linear", "packed", "spread", "rail"].contains(&self.placement.as_str())
+    }
+
+    /// Returns the hosts of a placement by name: at least as many as there are ranks, if the network has
+    /// them, and all if `ranks` is 0.
     fn by_name(&self, ranks: usize, first: u32, count: u32) -> Result<Vec<HostId>, String> {
         let in_order = matches!(self.placement.as_str(), "linear" | "packed");
         if in_order {
@@ -70,7 +73,7 @@ impl Ranks {
         }
         let all = (count - first) / self.per_server;
         let needed = u32::try_from(ranks).unwrap_or(u32::MAX).div_ceil(self.per_server);
-        let servers = if self.placement == "rail" { all.min(needed) } else { all };
+        let servers = if self.placement == "rail" && ranks > 0 { all.min(needed) } else { all };
         let host = |rank: u32| HostId(first + rank % servers * self.per_server + rank / servers);
         Ok((0..servers * self.per_server).map(host).collect())
     }
