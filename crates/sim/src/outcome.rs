@@ -9,7 +9,7 @@ use base::registry::Counter;
 use base::{Dur, LinkId, Time};
 use fabric::net::Net;
 use proto::flow::Wait;
-pub use scenario::workload::tasks::{Moved, Operation};
+pub use scenario::workload::tasks::Moved;
 
 /// Everything that a run reports.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -164,16 +164,19 @@ impl TaskRow {
     }
     /// Returns the algorithm bandwidth of nccl-tests: size over time, in bit/s.
     pub fn algorithm_bandwidth_bps(&self) -> Option<f64> {
-        self.bandwidth(|moved| moved.bytes as f64)
+        self.bandwidth(|moved| moved.bytes)
     }
     /// Returns the bus bandwidth of nccl-tests: what each rank must move at least, over time, in
     /// bit/s. It can be compared with the rate of a link, whatever the operation and the number of
     /// ranks.
     pub fn bus_bandwidth_bps(&self) -> Option<f64> {
-        self.bandwidth(Moved::bus_bytes)
+        self.bandwidth(|moved| moved.bus_bytes)
     }
-    fn bandwidth(&self, bytes: impl Fn(&Moved) -> f64) -> Option<f64> {
-        self.collective.as_ref().zip(self.time_ps().filter(|time| *time > 0)).map(|(moved, time)| bytes(moved) * 8e12 / time as f64)
+    fn bandwidth(&self, bytes: impl Fn(&Moved) -> u64) -> Option<f64> {
+        self.collective
+            .as_ref()
+            .zip(self.time_ps().filter(|time| *time > 0))
+            .map(|(moved, time)| bytes(moved) as f64 * 8e12 / time as f64)
     }
 }
 

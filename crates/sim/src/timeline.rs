@@ -76,7 +76,7 @@ impl TaskRow {
 mod tests {
     use super::*;
     use base::Time;
-    use scenario::workload::tasks::{Moved, Operation, Task, TaskPart};
+    use scenario::workload::tasks::{Moved, Task, TaskPart};
 
     fn wait(not_before: u64, on: &[(u32, u64)]) -> Wait {
         let on = on.iter().map(|(flow, delay)| (FlowId(*flow), Dur(*delay))).collect();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_part_ends_when_its_host_knows_of_the_ends_of_its_flows() {
-        let collective = Some(Moved { op: Operation::AllReduce, bytes: 100, ranks: 2 });
+        let collective = Some(Moved { operation: "all_reduce", bytes: 100, bus_bytes: 150 });
         let task = |name: &str, collective| RunTask {
             workload: 1,
             group: 1 << 32,
@@ -107,7 +107,7 @@ mod tests {
         let of = |row: &TaskRow| (row.start_ps, row.first_finish_ps, row.finish_ps, row.last_rank, row.parts);
         assert_eq!(of(&rows[0]), (Some(3), Some(110), Some(120), 1, 2));
         assert_eq!(of(&rows[1]), (Some(120), None, None, 1, 1));
-        assert_eq!(rows[0].bus_bandwidth_bps(), Some(100.0 * 8e12 / 117.0), "2 (n - 1) / n is 1 for two ranks");
+        assert_eq!(rows[0].bus_bandwidth_bps(), Some(150.0 * 8e12 / 117.0));
         assert_eq!((rows[1].bus_bandwidth_bps(), rows[0].iteration), (None, 3));
     }
 }

@@ -73,13 +73,13 @@ fn exposed(tasks: &[TaskRow], parts: &[PartRow]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::outcome::{Moved, Operation};
+    use sim::outcome::Moved;
 
     const US: u64 = 1_000_000;
 
     fn task(group_id: u64, iteration: u32, moves: bool, times: [Option<u64>; 3]) -> TaskRow {
         let [start_ps, first_finish_ps, finish_ps] = times.map(|us| us.map(|us| us * US));
-        let collective = moves.then_some(Moved { op: Operation::AllGather, bytes: 1000, ranks: 4 });
+        let collective = moves.then_some(Moved { operation: "all_gather", bytes: 1000, bus_bytes: 750 });
         TaskRow { group_id, iteration, collective, start_ps, first_finish_ps, finish_ps, ..TaskRow::default() }
     }
 
@@ -100,7 +100,6 @@ mod tests {
         // The last iteration has not ended.
         assert_eq!(micros(&jobs.iteration_s), [30.0, 10.0]);
         assert_eq!((micros(&jobs.collective_s), micros(&jobs.spread_s)), (vec![20.0, 10.0], vec![10.0, 6.0]));
-        // An all-gather of 1000 bytes by 4 ranks moves 750 bytes.
         assert_eq!(jobs.bus_bandwidth_bps, [750.0 * 8e12 / (20 * US) as f64, 750.0 * 8e12 / (10 * US) as f64]);
     }
 

@@ -257,7 +257,7 @@ table! {
     workload [""] "name of the task's workload in the scenario" => Listed(|r| usize::from(r.workload));
     name [""] "name of the task" => Word(|r| &r.name);
     iteration [""] "number of the iteration of the job, from 0" => U32(|r| r.iteration);
-    operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.op.name()));
+    operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.operation));
     size_bytes ["bytes"] "size of the collective as nccl-tests define it; null: a computation" => OptU64(|r| r.collective.map(|moved| moved.bytes));
     parts [""] "ranks that take part" => U32(|r| r.parts);
     start_ps ["ps"] "when the first rank began, from the start of the run; null: no rank began" => OptPs(|r| r.start_ps);

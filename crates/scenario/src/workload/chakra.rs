@@ -4,7 +4,7 @@
 //! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that
 //! its control and data dependencies name have ended. Nodes of computation, memory, metadata and
 //! storage take their duration. Collectives become messages (`chakra/collective.rs`); the messages of a
-//! collective are a group. The members of a process group (`pg_name`; without it, all ranks) are
+//! collective are a group. Collectives and computations are tasks. The members of a process group (`pg_name`; without it, all ranks) are
 //! the ranks whose files name the group. The k-th collectives of all members of a process group are
 //! one collective.
 //!
@@ -20,6 +20,7 @@ mod trace;
 use super::collectives::messages::Member;
 use super::listed::{self, Hosts, Listed};
 use super::program::{Act, Message, Placed, Program, Ranks};
+use super::tasks::Task;
 use super::{Draw, Env, MAX_TIME};
 use crate::files::Files;
 use base::Dur;
@@ -142,9 +143,8 @@ impl<'a> Reader<'a> {
             begun.insert((rank, node.id), op);
             ended.insert((rank, node.id), op);
         }
-        let mut number = 0;
-        for group in groups.values() {
-            for members in self.members(group)? {
+        for (name, group) in &groups {
+            for (number, members) in self.members(group)?.into_iter().enumerate() {
                 let (rank, node) = members[0];
                 let collective =
                     Collective { kind: self.kind(rank, node)?, bytes: self.bytes(rank, node)?, root: self.root(&members)? };
@@ -161,12 +161,21 @@ impl<'a> Reader<'a> {
                     Member { rank: *rank, begin, place: node.id, server, slot }
                 };
                 let taking_part: Vec<Member> = members.iter().map(member).collect();
-                let ends = collective.run(self.algorithm, number, &taking_part, &mut program);
-                for ((rank, node), end) in members.iter().zip(ends) {
-                    ended.insert((*rank, node.id), end);
+                let moved = collective.kind.moved(collective.bytes, members.len() as u32);
+                let own = if name.is_empty() { String::new() } else { format!(" {name}") };
+                let name = format!("{}{own} {number}", moved.operation);
+                let task = program.task(Task { name, iteration: 0, collective: Some(moved) });
+                let ends = collective.run(self.algorithm, task, &taking_part, &mut program);
+                for (member, end) in taking_part.iter().zip(ends) {
+                    program.span(task, member.rank, member.begin, end);
+                    ended.insert((member.rank, member.place), end);
                 }
-                number += 1;
             }
+        }
+        for (rank, node) in self.all().filter(|(_, node)| node.kind() == NodeType::Other && node.duration_micros > 0) {
+            let task = program.task(Task { name: format!("node {}", node.id), iteration: 0, collective: None });
+            let op = begun[&(rank, node.id)];
+            program.span(task, rank, op, op);
         }
         for (rank, node) in self.all() {
             for other in node.ctrl_deps.iter().chain(&node.data_deps) {
@@ -292,6 +301,27 @@ mod tests {
         assert_eq!((flows[0].size_bytes, flows[0].start, flows[1].size_bytes), (5000, base::Time(4_000_000), 1));
         let after = flows[1].after.as_ref().unwrap();
         assert_eq!((&after.flows, after.not_before), (&vec![(0, Dur::from_us(2))], base::Time(3_000_000)));
+    }
+
+    #[test]
+    fn collectives_and_computations_are_tasks() {
+        let whole = |id| node(id, 7, &[]).with("comm_type", 0).with("comm_size", 4000).named("pg_name", "dp");
+        let trace = |micros| file(&[whole(1), node(2, 4, &[1]).takes(micros), whole(3)]);
+        let dir = tempfile::tempdir().unwrap();
+        for (rank, micros) in [(0, 7), (1, 0)] {
+            std::fs::write(dir.path().join(format!("t.{rank}.et")), trace(micros)).unwrap();
+        }
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        let machine = bench.read("chakra", &[("path", "t")]).unwrap();
+        let draw = super::super::Workload::draw(&machine, &bench.env(), &mut base::Streams::new(1)).unwrap();
+        let moved = Some(super::super::tasks::Moved { operation: "all_reduce", bytes: 4000, bus_bytes: 4000 });
+        let found: Vec<_> = draw.tasks.all.iter().map(|task| (task.name.as_str(), task.collective)).collect();
+        assert_eq!(found, [("all_reduce dp 0", moved), ("all_reduce dp 1", moved), ("node 2", None)]);
+        assert_eq!(
+            draw.tasks.parts.iter().map(|part| (part.task, part.rank)).collect::<Vec<_>>(),
+            [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+        );
+        assert!(draw.flows.iter().all(|flow| flow.group < Some(2)));
     }
 
     #[test]

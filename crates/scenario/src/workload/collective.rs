@@ -38,10 +38,11 @@
 //! the popularity of the receiver; all ranks agree on the popularity, which is drawn at random.
 
 use super::collectives::messages::Member;
-use super::collectives::{self, Algorithm, Cutting};
+use super::collectives::{self, Algorithm, CollectiveOp, Cutting};
 use super::listed::{Hosts, once};
-use super::program::{Act, CollectiveOp, Placed, Program, Ranks, Shape, Task};
-use super::{Drawn, Env, MAX_TIME, Workload, size};
+use super::program::{Act, Placed, Program, Ranks};
+use super::tasks::Task;
+use super::{Draw, Env, MAX_TIME, Workload, size};
 use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{Bytes, Dur, Offered, Rng, Streams, math};
@@ -89,7 +90,7 @@ pub(super) const MOST_MESSAGES: u64 = 4_000_000;
 /// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let flows = match Planned::new(params, env) {
-        Ok(_) => Collective::new(params, env).flows,
+        Ok(_) => Collective::new(params, env).draw,
         Err(problem) => return vec![problem],
     };
     let problem = |message| Problem { key: "iterations", message, hint: "use fewer iterations or ranks".to_owned() };
@@ -151,7 +152,7 @@ impl<'a> Planned<'a> {
         let mut program = Program::new(n as usize);
         let mut members = members(&self.placed, n);
         let mut ends: Vec<u32> = Vec::new();
-        let shape = Shape { op: collective.op, bytes: collective.bytes, ranks: n };
+        let moved = collective.op.moved(collective.bytes, n);
         for iteration in 0..self.params.iterations {
             for (i, member) in members.iter_mut().enumerate() {
                 let mut after: Vec<u32> = ends.get(i).copied().into_iter().collect();
@@ -160,7 +161,7 @@ impl<'a> Planned<'a> {
                 }
                 member.begin = program.add(member.rank, Act::Compute(Dur::ZERO), after, 0);
             }
-            let task = program.task(Task { name: collective.op.show(), iteration, collective: Some(shape) });
+            let task = program.task(Task { name: collective.op.show(), iteration, collective: Some(moved) });
             ends = collective.add(&mut program, task, &members);
             members.iter().zip(&ends).for_each(|(member, end)| program.span(task, member.rank, member.begin, *end));
         }
@@ -178,13 +179,13 @@ fn members(placed: &Placed, n: u32) -> Vec<Member> {
 pub struct Collective {
     params: Params,
     /// The flows of receivers with popularity 1, 2, 3 and so on.
-    flows: Result<Arc<Vec<Drawn>>, String>,
+    draw: Result<Arc<Draw>, String>,
 }
 
 impl Collective {
     /// Creates the workload with these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        Collective { params: params.clone(), flows: plan(params, env, None) }
+        Collective { params: params.clone(), draw: plan(params, env, None) }
     }
     /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
@@ -199,7 +200,7 @@ impl Collective {
 }
 
 /// Returns the flows; with a skew, for receivers in an order drawn from `popularity`.
-fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Vec<Drawn>>, String> {
+fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Draw>, String> {
     let planned = Planned::new(params, env).map_err(|problem| problem.message)?;
     let n = planned.placed.hosts.len();
     let mut sizes = Vec::new();
@@ -211,8 +212,8 @@ fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<
         }
     }
     let collective = planned.collective(sizes);
-    let flows = || planned.program(&collective).flows(&params.hosts, &Hosts::of(env), "operation");
-    once("collective", &(params, &collective.sizes), env, flows, "collective")
+    let draw = || planned.program(&collective).draw(&params.hosts, &Hosts::of(env), "operation");
+    once("collective", &(params, &collective.sizes), env, draw, "collective")
 }
 
 /// Divides `bytes` among `n` receivers in proportion to 1, 2^-skew, 3^-skew and so on. Parts are
@@ -226,21 +227,22 @@ fn zipf(bytes: u64, n: usize, skew: f64) -> Vec<u64> {
 }
 
 impl Workload for Collective {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let mut rng = streams.take("workload/pairs", &[env.index]);
-        plan(&self.params, env, Some(&mut rng)).map(|flows| flows.to_vec())
+        plan(&self.params, env, Some(&mut rng)).map(|draw| Draw::clone(&draw))
     }
     fn flows(&self) -> u64 {
-        self.flows.as_ref().map_or(0, |flows| flows.len() as u64)
+        self.draw.as_ref().map_or(0, |draw| draw.flows.len() as u64)
     }
     fn offered(&self, _env: &Env<'_>) -> Offered {
-        let sizes = self.flows.iter().flat_map(|flows| flows.iter()).map(|flow| flow.size_bytes).collect();
+        let sizes = self.draw.iter().flat_map(|draw| &draw.flows).map(|flow| flow.size_bytes).collect();
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Drawn;
     use super::super::testing::Bench;
     use super::*;
     use std::collections::BTreeSet;

@@ -17,8 +17,9 @@
 
 use super::Algorithm;
 use crate::workload::collectives::messages::{Begun, Member, Messages, SlicedData, Step, part};
-use crate::workload::collectives::{self, Cutting, begins, tree};
-use crate::workload::program::{CollectiveOp, Program};
+use crate::workload::collectives::{self, CollectiveOp, Cutting, begins, tree};
+use crate::workload::program::Program;
+use crate::workload::tasks::Moved;
 use base::Bytes;
 
 /// `CollectiveCommType` of the schema.
@@ -41,6 +42,21 @@ impl Kind {
         use Kind::{AllGather, AllReduce, AllToAll, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter};
         let kinds = [AllReduce, Reduce, AllGather, Gather, Scatter, Broadcast, AllToAll, ReduceScatter, ReduceScatter, Barrier];
         kinds.get(usize::try_from(number).ok()?).copied()
+    }
+    /// Returns what a collective of this kind moves, with `bytes` as `comm_size`.
+    pub fn moved(self, bytes: u64, ranks: u32) -> Moved {
+        let other = |operation| Moved { operation, bytes, bus_bytes: bytes };
+        match self {
+            Kind::AllReduce => CollectiveOp::AllReduce.moved(bytes, ranks),
+            Kind::AllGather => CollectiveOp::AllGather.moved(bytes.saturating_mul(ranks.into()), ranks),
+            Kind::Broadcast => CollectiveOp::Broadcast.moved(bytes, ranks),
+            Kind::AllToAll => CollectiveOp::AllToAll.moved(bytes, ranks),
+            Kind::ReduceScatter => CollectiveOp::ReduceScatter.moved(bytes, ranks),
+            Kind::Reduce => other("reduce"),
+            Kind::Gather => other("gather"),
+            Kind::Scatter => other("scatter"),
+            Kind::Barrier => other("barrier"),
+        }
     }
 }
 

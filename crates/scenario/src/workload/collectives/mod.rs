@@ -25,7 +25,8 @@ pub mod recursive;
 pub mod ring;
 pub mod tree;
 
-use super::program::{CollectiveOp, Program};
+use super::program::Program;
+use super::tasks::Moved;
 use base::Bytes;
 use direct::Exchange;
 use messages::{Begun, Member, Messages, SlicedData};
@@ -52,7 +53,39 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// The operation of a collective.
+    pub enum CollectiveOp {
+        /// Every rank gets the sum of the data of all ranks.
+        AllReduce = "all_reduce",
+        /// Every rank gets the data of all ranks.
+        AllGather = "all_gather",
+        /// Every rank gets its part of the sum of the data of all ranks.
+        ReduceScatter = "reduce_scatter",
+        /// Every rank sends a part of its data to each other rank.
+        AllToAll = "all_to_all",
+        /// Every rank gets the data of rank 0.
+        Broadcast = "broadcast",
+        /// Every rank sends its data to the next rank.
+        Send = "send",
+    }
+}
+
 impl CollectiveOp {
+    /// Returns what a collective of S bytes moves between `ranks` ranks. Source: nccl-tests,
+    /// doc/PERFORMANCE.md.
+    pub fn moved(self, bytes: u64, ranks: u32) -> Moved {
+        let share = |times: u32| (u128::from(bytes) * u128::from(times * (ranks - 1)) / u128::from(ranks)) as u64;
+        let (operation, bus_bytes) = match self {
+            CollectiveOp::AllReduce => ("all_reduce", share(2)),
+            CollectiveOp::AllGather => ("all_gather", share(1)),
+            CollectiveOp::ReduceScatter => ("reduce_scatter", share(1)),
+            CollectiveOp::AllToAll => ("all_to_all", share(1)),
+            CollectiveOp::Broadcast => ("broadcast", bytes),
+            CollectiveOp::Send => ("send", bytes),
+        };
+        Moved { operation, bytes, bus_bytes }
+    }
     /// Returns the algorithms of the operation, the default first.
     pub fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::{ByRail, Direct, Hierarchical, Pairwise, Recursive, Ring, Tree};

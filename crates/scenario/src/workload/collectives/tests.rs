@@ -353,3 +353,12 @@ fn algorithms_say_what_they_need() {
     assert_eq!(uneven.0, "`hierarchical` needs ranks at the same places of all servers");
     assert_eq!(problem(CollectiveOp::AllToAll, Algorithm::ByRail, &[0, 1, 0, 1]), None);
 }
+
+/// The factors are those of nccl-tests, doc/PERFORMANCE.md.
+#[test]
+fn bus_bandwidth_counts_what_each_rank_has_to_move() {
+    let of = |op: CollectiveOp| op.moved(800, 8).bus_bytes;
+    assert_eq!(of(CollectiveOp::AllReduce), 1400);
+    assert_eq!([CollectiveOp::AllGather, CollectiveOp::ReduceScatter, CollectiveOp::AllToAll].map(of), [700; 3]);
+    assert_eq!([CollectiveOp::Broadcast, CollectiveOp::Send].map(of), [800; 2]);
+}
