@@ -420,6 +420,7 @@ pub fn assert_equal(one: &Outcome, many: &Outcome, what: &str) {
     for (a, b) in one.ports.iter().zip(&many.ports) {
         assert_eq!(a, b, "{what}");
     }
+    assert_eq!((&one.tasks, &one.parts), (&many.tasks, &many.parts), "{what}");
     assert_eq!(one.counters, many.counters, "{what}");
     assert_eq!(one.samples, many.samples, "{what}");
     assert_eq!(one.agents, many.agents, "{what}");

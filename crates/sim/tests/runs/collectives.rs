@@ -1,0 +1,98 @@
+//! Collectives in idle networks against their closed forms, and the time line of their ranks.
+
+use crate::common::{assert_equal, plan, run, run_in_parts, run_point, sized, system};
+
+/// Hosts at 100 Gb/s around a switch, with cables of 500 ns.
+const HOSTS: u64 = 8;
+const MTU: u64 = 4096;
+const HEADER: u64 = 64;
+
+fn text(workload: &str) -> String {
+    let net = format!("[topology]\nkind = 'star'\nhosts = {HOSTS}\nrate = '100Gbps'\ndelay = '500ns'\n");
+    let own = format!("[workload.w]\nkind = 'collective'\n{workload}\n");
+    // Windows that never limit a sender.
+    let system = "[[system]]\ntransport = { kind = 'newreno', handshake = false, init_window = 1000000 }\nqdisc = { kind = 'droptail', limit = 'unlimited' }\n";
+    format!("mtu = '{MTU}B'\nheader = '{HEADER}B'\n{net}{own}{system}")
+}
+
+/// Returns the time in ps in which a host sends `bytes` of payload in messages of `messages`, and the ACKs for as many
+/// packets that it receives.
+fn wire_ps(bytes: u64) -> f64 {
+    let packets = bytes.div_ceil(MTU - HEADER);
+    (bytes + 2 * packets * HEADER) as f64 * 80.0
+}
+
+/// The time in ps of the first bit from host to host: two cables, and a full packet that the switch stores and forwards.
+const LATENCY_PS: f64 = 1_000_000.0 + (MTU * 80) as f64;
+
+/// The time of a bare header from host to host: two cables, and the header twice.
+const ANSWER_PS: f64 = 1_000_000.0 + (2 * HEADER * 80) as f64;
+
+fn assert_close(found: u64, expected: f64, what: &str) {
+    let ratio = found as f64 / expected;
+    assert!((0.99..1.01).contains(&ratio), "{what}: {ratio} times {expected} ps");
+}
+
+/// 2(n-1) steps of S/n bytes, each as long as a message alone. At the end a rank waits until it knows that its own last
+/// message has arrived.
+#[test]
+fn a_ring_takes_the_time_of_its_steps() {
+    let (n, sizes) = (HOSTS, sized(vec![1, 8, 64], vec![1, 8, 64, 256, 1000]));
+    for megabytes in sizes {
+        let bytes = megabytes * 1_000_000;
+        for (op, steps) in [("all_reduce", 2 * (n - 1)), ("all_gather", n - 1), ("reduce_scatter", n - 1)] {
+            let outcome = run(&text(&format!("op = '{op}'\nalgorithm = 'ring'\nbytes = '{bytes}B'\nchunk = '1GB'")));
+            let expected = steps as f64 * (wire_ps(bytes / n) + LATENCY_PS) + ANSWER_PS;
+            assert_close(outcome.tasks[0].time_ps().unwrap(), expected, &format!("{op} of {megabytes} MB"));
+        }
+    }
+}
+
+/// n-1 messages of S/n bytes, one after another or all at once. One after another, a rank waits until it knows that its own
+/// message has arrived.
+#[test]
+fn an_all_to_all_takes_the_time_of_its_bytes() {
+    let (n, sizes) = (HOSTS, sized(vec![1, 8, 64], vec![1, 8, 64, 256, 1000]));
+    for megabytes in sizes {
+        let bytes = megabytes * 1_000_000;
+        let of = |algorithm: &str| {
+            let outcome = run(&text(&format!("op = 'all_to_all'\nalgorithm = '{algorithm}'\nbytes = '{bytes}B'\nchunk = '1GB'")));
+            outcome.tasks[0].time_ps().unwrap()
+        };
+        let steps = (n - 1) as f64;
+        assert_close(of("pairwise"), steps * (wire_ps(bytes / n) + LATENCY_PS + ANSWER_PS), &format!("pairwise, {megabytes} MB"));
+        assert_close(of("direct"), steps * wire_ps(bytes / n) + LATENCY_PS + ANSWER_PS, &format!("direct, {megabytes} MB"));
+    }
+}
+
+/// Between two iterations each rank computes for 30 us after its own end.
+#[test]
+fn iterations_follow_one_another() {
+    let outcome = run(&text("bytes = '1MB'\niterations = 3\ncompute = '30us'"));
+    let times: Vec<_> = outcome.tasks.iter().map(|task| (task.iteration, task.parts, task.collective.unwrap().operation)).collect();
+    assert_eq!(times, [0, 1, 2].map(|iteration| (iteration, HOSTS as u32, "all_reduce")));
+    for pair in outcome.tasks.windows(2) {
+        let parts = |group| outcome.parts.iter().filter(move |part| part.group_id == group);
+        for (before, after) in parts(pair[0].group_id).zip(parts(pair[1].group_id)) {
+            assert_eq!(before.rank, after.rank);
+            // A rank knows the end of its own message when an answer could have come back. The time in which it computes
+            // counts from the end.
+            let late = (before.finish_ps.unwrap() + 30_000_000).checked_sub(after.start_ps.unwrap());
+            assert!(late.is_some_and(|late| late as f64 <= ANSWER_PS), "{late:?}");
+        }
+        assert_eq!(pair[0].finish_ps, parts(pair[0].group_id).map(|part| part.finish_ps).max().unwrap());
+    }
+    let moved = outcome.tasks[0].bus_bandwidth_bps().unwrap() * outcome.tasks[0].time_ps().unwrap() as f64 / 8e12;
+    assert!((moved - 1_750_000.0).abs() < 1.0, "2 (n - 1) / n of a megabyte, but {moved} bytes");
+}
+
+/// The time line is that of the whole run, also if parts of the run are simulated on several threads.
+#[test]
+fn parts_of_a_run_have_one_time_line() {
+    let net = "[topology]\nkind = 'leaf_spine'\nleaves = 4\nhosts_per_leaf = 2\nspines = 2\nhost_rate = '100Gbps'\n";
+    let own = "[workload.w]\nkind = 'collective'\nbytes = '300KB'\niterations = 2\ncompute = '5us'\n";
+    let plan = plan(&format!("{net}{own}{}", system("dctcp", "100pkt")));
+    let one = run_point(&plan.points[0]);
+    assert_eq!((one.tasks.len(), one.parts.len()), (2, 16));
+    assert_equal(&one, &run_in_parts(&plan.points[0], 4, 2), "four parts");
+}
