@@ -160,9 +160,17 @@ pub(super) fn last<'a>(moments: impl Iterator<Item = &'a Rc<Moment>>, drawn: &[D
         return Some(Rc::clone(first));
     }
     let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
+    // Often only one has flows, and the others are earlier: the start of the program.
+    distinct.retain(|moment| !moment.flows.is_empty());
+    if let [first] = distinct[..]
+        && first.not_before == not_before
+    {
+        return Some(Rc::clone(first));
+    }
     let mut flows = merged(&distinct);
     let most = search.next();
-    if flows.len() > 1 {
+    // The flows of each moment have been examined already.
+    if distinct.iter().all(|moment| moment.flows.len() < flows.len()) {
         search.remove_redundant(&mut flows, drawn, most);
     }
     Some(Rc::new(Moment { not_before, flows }))

@@ -139,10 +139,17 @@ pub(super) fn last<'a>(
         return Some(Rc::clone(first));
     }
     let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
+    if let [first] = distinct.iter().filter(|moment| !moment.flows.is_empty()).collect::<Vec<_>>()[..]
+        && first.not_before == not_before
+    {
+        return Some(Rc::clone(first));
+    }
     let mut flows = distinct.iter().fold(Vec::new(), |all, moment| merged(&all, &moment.flows));
     limits.most += limits.each;
     let most = (limits.most - limits.looked_at).min(limits.at_once);
-    limits.looked_at += remove_redundant(&mut flows, drawn, most);
+    if distinct.iter().all(|moment| moment.flows.len() < flows.len()) {
+        limits.looked_at += remove_redundant(&mut flows, drawn, most);
+    }
     Some(Rc::new(Moment { not_before, flows }))
 }
 
