@@ -38,14 +38,14 @@
 //! the popularity of the receiver; all ranks agree on the popularity, which is drawn at random.
 
 use super::collectives::messages::Member;
-use super::collectives::{self, Algorithm, CollectiveOp, Cutting};
+use super::collectives::{self, Algorithm, CollectiveOp, Common, MOST_MESSAGES, zipf};
 use super::listed::{Hosts, once};
-use super::program::{Act, Placed, Program, Ranks};
+use super::program::{Act, Placed, Program};
 use super::tasks::Task;
 use super::{Draw, Env, MAX_TIME, Workload, size};
 use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
-use base::{Bytes, Dur, Offered, Rng, Streams, math};
+use base::{Bytes, Dur, Offered, Rng, Streams};
 use std::sync::Arc;
 
 /// The META of this entry, for `list` and `check`.
@@ -58,7 +58,7 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a collective.
     pub struct Params {
-        ..hosts: Ranks {}
+        ..common: Common {}
         /// The operation.
         op: CollectiveOp = "all_reduce", "the gradients of data-parallel training";
         /// The algorithm; `auto`: `ring` if the operation has it, or else `direct`.
@@ -68,13 +68,6 @@ base::params! {
         bytes: Bytes = "" in Bytes(1)..=Bytes(1_000_000_000_000), "";
         /// Number of ranks; `auto`: all hosts of `placement`.
         ranks: Auto<u32> = "auto" in Auto::Set(2)..=Auto::Set(1_000_000), "every host takes part";
-        /// Number of channels, which are parallel connections; `auto`: in rings and trees, the number of
-        /// hosts of a server, and 1 otherwise.
-        channels: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_024), "NCCL: at least one for each NIC";
-        /// Largest message.
-        chunk: Bytes = "512KiB" in Bytes(1)..=Bytes(1_000_000_000_000), "NCCL: a buffer of 4 MiB in 8 steps";
-        /// Number of messages of a rank to another rank on a channel that may be under way.
-        window: u32 = "8" in 1..=1_000_000, "NCCL: NCCL_STEPS";
         /// Exponent of Zipf's law for the popularity of receivers in an all-to-all; 0: all alike.
         skew: f64 = "0" in 0.0..=10.0, "experts with equal load";
         /// Number of repetitions.
@@ -83,9 +76,6 @@ base::params! {
         compute: Dur = "0s" in Dur::ZERO..=MAX_TIME, "nccl-tests: one after another";
     }
 }
-
-/// Maximum number of messages. More would not fit into memory.
-pub(super) const MOST_MESSAGES: u64 = 4_000_000;
 
 /// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
@@ -107,7 +97,7 @@ impl<'a> Planned<'a> {
     /// Places the ranks, and checks that they can run the collective.
     fn new(params: &'a Params, env: &Env<'_>) -> Result<Self, Problem> {
         let problem = |key, message: String, hint: &str| Err(Problem { key, message, hint: hint.to_owned() });
-        let mut placed = match params.hosts.placed(params.ranks.or(0) as usize, &Hosts::of(env)) {
+        let mut placed = match params.common.hosts.placed(params.ranks.or(0) as usize, &Hosts::of(env)) {
             Ok(placed) => placed,
             Err(message) => return problem("placement", message, "use fewer ranks, or a larger network"),
         };
@@ -138,12 +128,7 @@ impl<'a> Planned<'a> {
     fn collective(&self, sizes: Vec<u64>) -> collectives::Collective {
         let p = self.params;
         let algorithm = p.algorithm.or(p.op.algorithms()[0]);
-        let channels = match (p.channels, algorithm) {
-            (Auto::Set(channels), _) => channels,
-            (Auto::Auto, Algorithm::Ring | Algorithm::Tree) => p.hosts.per_server.min(1_024),
-            (Auto::Auto, _) => 1,
-        };
-        let cutting = Cutting { channels, chunk: p.chunk, window: Some(p.window) };
+        let cutting = p.common.cutting(algorithm);
         collectives::Collective { op: p.op, algorithm, bytes: p.bytes.0, sizes, cutting }
     }
     /// Returns the program of the ranks.
@@ -189,13 +174,9 @@ impl Collective {
     }
     /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
-        let unused = [
-            ("skew", params.op != CollectiveOp::AllToAll),
-            ("compute", params.iterations == 1),
-            ("local_rate", params.hosts.per_server == 1),
-            ("first_host", !params.hosts.is_by_name()),
-        ];
-        unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key).collect()
+        let unused = [("skew", params.op != CollectiveOp::AllToAll), ("compute", params.iterations == 1)];
+        let unused = unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key);
+        unused.chain(params.common.ignored()).collect()
     }
 }
 
@@ -212,18 +193,8 @@ fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<
         }
     }
     let collective = planned.collective(sizes);
-    let draw = || planned.program(&collective).draw(&params.hosts, &Hosts::of(env), "operation");
+    let draw = || planned.program(&collective).draw(&params.common.hosts, &Hosts::of(env), "operation");
     once("collective", &(params, &collective.sizes), env, draw, "collective")
-}
-
-/// Divides `bytes` among `n` receivers in proportion to 1, 2^-skew, 3^-skew and so on. Parts are
-/// rounded down.
-fn zipf(bytes: u64, n: usize, skew: f64) -> Vec<u64> {
-    // With 32 bits after the point.
-    let weight = |k: usize| math::floor(math::pow(k as f64, -skew) * (1u64 << 32) as f64) as u128;
-    let weights: Vec<u128> = (1..=n).map(weight).collect();
-    let total: u128 = weights.iter().sum();
-    weights.into_iter().map(|weight| (u128::from(bytes) * weight / total) as u64).collect()
 }
 
 impl Workload for Collective {

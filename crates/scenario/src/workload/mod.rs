@@ -187,6 +187,7 @@ pub mod poisson;
 pub mod requests;
 pub mod shuffle;
 pub mod table;
+pub mod training;
 pub mod yaps;
 
 base::registry! {
@@ -205,6 +206,7 @@ base::registry! {
         goal: Goal,
         chakra: Chakra,
         collective: Collective,
+        training: Training,
     }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String>;

@@ -20,14 +20,16 @@
 //! the network have arrived.
 
 pub mod direct;
+pub mod local;
 pub mod messages;
 pub mod recursive;
 pub mod ring;
 pub mod tree;
 
-use super::program::Program;
+use super::program::{Program, Ranks};
 use super::tasks::Moved;
-use base::Bytes;
+use base::params::Auto;
+use base::{Bytes, math};
 use direct::Exchange;
 use messages::{Begun, Member, Messages, SlicedData};
 use std::collections::BTreeMap;
@@ -97,6 +99,50 @@ impl CollectiveOp {
             CollectiveOp::Send => &[Direct],
         }
     }
+}
+
+base::params! {
+    /// Parameters of workloads with collectives.
+    pub struct Common {
+        ..hosts: Ranks {}
+        /// Number of channels, which are parallel connections; `auto`: in rings and trees, the number of
+        /// hosts of a server, and 1 otherwise.
+        channels: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_024), "NCCL: at least one for each NIC";
+        /// Largest message.
+        chunk: Bytes = "512KiB" in Bytes(1)..=Bytes(1_000_000_000_000), "NCCL: a buffer of 4 MiB in 8 steps";
+        /// Number of messages of a rank to another rank on a channel that may be under way.
+        window: u32 = "8" in 1..=1_000_000, "NCCL: NCCL_STEPS";
+    }
+}
+
+/// Maximum number of messages of a workload. More would not fit into memory.
+pub const MOST_MESSAGES: u64 = 4_000_000;
+
+impl Common {
+    /// Returns how the data of a collective is cut.
+    pub fn cutting(&self, algorithm: Algorithm) -> Cutting {
+        let channels = match (self.channels, algorithm) {
+            (Auto::Set(channels), _) => channels,
+            (Auto::Auto, Algorithm::Ring | Algorithm::Tree) => self.hosts.per_server.min(1_024),
+            (Auto::Auto, _) => 1,
+        };
+        Cutting { channels, chunk: self.chunk, window: Some(self.window) }
+    }
+    /// Returns the parameters that have no effect with the values of the others.
+    pub fn ignored(&self) -> Vec<&'static str> {
+        let unused = [("local_rate", self.hosts.per_server == 1), ("first_host", !self.hosts.is_by_name())];
+        unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key).collect()
+    }
+}
+
+/// Divides `bytes` among `n` receivers in proportion to 1, 2^-skew, 3^-skew and so on (Zipf's law). Parts
+/// are rounded down.
+pub fn zipf(bytes: u64, n: usize, skew: f64) -> Vec<u64> {
+    // With 32 bits after the point.
+    let weight = |k: usize| math::floor(math::pow(k as f64, -skew) * (1u64 << 32) as f64) as u128;
+    let weights: Vec<u128> = (1..=n).map(weight).collect();
+    let total: u128 = weights.iter().sum();
+    weights.into_iter().map(|weight| (u128::from(bytes) * weight / total) as u64).collect()
 }
 
 /// How data is cut into messages.
