@@ -79,9 +79,10 @@ impl Path {
     }
 }
 
-/// Returns the egress ports of all links except the first, which starts at a host.
+/// Returns the egress ports of all links except the first, which starts at a host. The bytes after
+/// them are [`ASK`].
 fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
-    let mut route = [0; ROUTE_HOPS];
+    let mut route = ASK_ALWAYS;
     let ports = links.get(1..).unwrap_or(&[]);
     if ports.len() > ROUTE_HOPS {
         return None;

@@ -155,6 +155,9 @@ impl Packet {
     pub const ECE: u16 = 1 << 2;
     /// Flag Congestion Window Reduced, on data: the sender has reacted.
     pub const CWR: u16 = 1 << 3;
+    /// Flag of a trimmed packet: the port that trimmed it leads to the packet's destination, as far as
+    /// the packet's route is planned. The bit is that of CWR, which only data has.
+    pub const LAST_HOP: u16 = Packet::CWR;
     /// Flag: the payload was sent before; on an answer, the flag of the packet that it answers.
     pub const RETX: u16 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
@@ -197,6 +200,9 @@ impl Packet {
     pub fn trim(&mut self, to: u16) {
         assert_eq!(self.kind, Kind::DATA, "only data is trimmed");
         (self.kind, self.payload, self.wire_len) = (Kind::TRIMMED, 0, self.wire_len.min(to));
+        // The route bytes of all switches are used up at the last one.
+        let last = if self.route[0] == ASK { Packet::LAST_HOP } else { 0 };
+        self.flags = self.flags & !Packet::LAST_HOP | last;
     }
     /// Returns a data packet, trimmed or not, to its sender.
     pub fn turn_back(&mut self) {
@@ -351,6 +357,18 @@ mod tests {
         for next in [2, 3, 4, 5, 6, ASK, ASK] {
             packet.step();
             assert_eq!((packet.route[0], packet.route[ROUTE_HOPS - 1]), (next, ASK));
+        }
+    }
+
+    #[test]
+    fn a_trimmed_packet_knows_whether_its_port_was_the_last() {
+        let path = Packet { route: [1, 2, ASK, ASK, ASK, ASK], ..Packet::data(FlowId(0), 0, 1460, 40) };
+        for (switches, last) in [(1, false), (2, true)] {
+            let mut packet = Packet { flags: Packet::CE, ..path };
+            (0..switches).for_each(|_| packet.step());
+            packet.trim(64);
+            assert_eq!((packet.kind, packet.wire_len, packet.payload, packet.has(Packet::CE)), (Kind::TRIMMED, 64, 0, true));
+            assert_eq!(packet.has(Packet::LAST_HOP), last);
         }
     }
 
