@@ -45,7 +45,8 @@ const ABSENT: &[(&[&str], &str, &str)] = &[
         "dcqcn",
         "it is RDMA over Ethernet, as are `timely`, `hpcc` and `powertcp`; `irn` is their `recovery`",
     ),
-    (&["uec", "nscc", "eqds"], "ndp", "receivers pull packets, and switches trim packets instead of dropping them"),
+    (&["uec", "ultraethernet", "nscc", "rccc"], "uet", "it is Ultra Ethernet transport; `nscc` and `rccc` are values of its `cc`"),
+    (&["eqds"], "uet", "with `cc = \"rccc\"`, receivers grant credit, and switches trim packets instead of dropping them"),
 ];
 
 /// Returns the message for a well-known protocol that has no entry: it names the nearest transport.

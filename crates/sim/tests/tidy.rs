@@ -232,7 +232,7 @@ const MAY_NAME: [(&str, &[&str], &str); 14] = [
     ("cli/src/args/replay.rs", &["dctcp", "merp"], "examples in help texts"),
     (
         "cli/src/explain.rs",
-        &["cubic", "dcqcn", "hpcc", "ndp", "newreno", "powertcp", "timely"],
+        &["cubic", "dcqcn", "hpcc", "newreno", "powertcp", "timely", "uet"],
         "what is nearest to protocols that flowloom lacks",
     ),
     ("fabric/src/controller/mod.rs", &["ecmp"], "a hint that names the default router"),

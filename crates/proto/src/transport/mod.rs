@@ -37,6 +37,7 @@ pub mod swift;
 pub mod tcp_ecn;
 pub mod theta_powertcp;
 pub mod timely;
+pub mod uet;
 
 base::registry! {
     room AnyTransport: Transport, env Env<'_>;
@@ -49,7 +50,7 @@ base::registry! {
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,
         powertcp: PowerTcp on roce::TEXT, theta_powertcp: ThetaPowerTcp on roce::TEXT,
-        sird: Sird, dcpim: Dcpim,
+        sird: Sird, dcpim: Dcpim, uet: Uet,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

@@ -35,7 +35,7 @@ const TUNED: [(&str, &str); 17] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 32] = [
+const VARIANTS: [(&str, &str); 34] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
@@ -53,6 +53,8 @@ const VARIANTS: [(&str, &str); 32] = [
     ("qdisc", "strict classes=3 evict=worst_class mark=2pkt"),
     ("transport", "bbr ecn=true quantum_time=1ms ack_every=2"),
     ("transport", "dctcp connections=peer"),
+    ("transport", "uet connections=peer load_balancing=reps"),
+    ("transport", "uet cc=both ack_bytes=1B sleek=true"),
     ("router", "spray mode=round_robin"),
     ("router", "conga mode=edge flowlet_gap=20us"),
     ("router", "fastest_path period=30us paths=2"),

@@ -37,6 +37,7 @@ mod sawtooth;
 mod sird;
 mod starvation;
 mod theory;
+mod uet;
 mod waiting;
 mod why;
 mod window;
