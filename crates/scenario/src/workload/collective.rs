@@ -27,9 +27,11 @@
 //! "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005 (recursive, pairwise); sizes:
 //! nccl-tests, doc/PERFORMANCE.md.
 //!
-//! Model: sums take no time, and neither do copies. Messages within a server take their bytes over
-//! `local_rate`; there is no contention inside a server, and no window within it. In a ring, a rank
-//! forwards data within its server also before it has begun. The protocols LL and LL128 of NCCL, which
+//! Model: sums take no time, and neither do copies. Messages within a server take their bytes over a
+//! share of `local_rate`: in rings and trees, the channels of a rank share it equally; in other
+//! algorithms, all messages that a rank sends within its server in a step. There is no other
+//! contention inside a server, and no window within it. In a ring, a rank forwards data within its server also
+//! before it has begun. The protocols LL and LL128 of NCCL, which
 //! send small messages with flags, are not modelled.
 //!
 //! Assumed: a rank has ended when its own messages have arrived, so that it may use their buffers again.

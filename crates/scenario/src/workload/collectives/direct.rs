@@ -31,8 +31,13 @@ pub fn direct(messages: &mut Messages<'_>, exchange: Exchange, first: &[Vec<u32>
     let n = messages.members().len() as u32;
     let sum = exchange == Exchange::ReduceScatter;
     let mut ready: Vec<Vec<u32>> = vec![Vec::new(); (messages.slices() * n) as usize];
-    for slice in 0..messages.slices() {
+    let members = messages.members();
+    let near = |src: u32| members.iter().filter(|member| member.server == members[src as usize].server).count() as u32 - 1;
+    let near: Vec<u32> = (0..n).map(near).collect();
+    let slices = messages.slices();
+    for slice in 0..slices {
         for (src, by) in (0..n).flat_map(|src| (1..n).map(move |by| (src, by))) {
+            messages.share_among(near[src as usize] * slices);
             let dst = (src + by) % n;
             let (blocks, after) = (&[exchange.block(n, src, dst)], &first[(slice * n + src) as usize]);
             let (begun, lane) = (Begun::Implied, u32::from(!sum));
@@ -71,6 +76,7 @@ pub fn by_rail(messages: &mut Messages<'_>) {
     let n = messages.members().len() as u32;
     let (each, count) = (servers[0].len(), servers.len());
     let block = |src: u32, dst: u32| Exchange::AllToAll.block(n, src, dst);
+    messages.share_among((each as u32 - 1) * messages.slices());
     for slice in 0..messages.slices() {
         let mut ready: Vec<Vec<u32>> = vec![Vec::new(); n as usize];
         for (server, from) in servers.iter().flat_map(|server| server.iter().map(move |from| (server, *from))) {

@@ -99,6 +99,9 @@ pub struct Content {
     pub sum: bool,
 }
 
+/// Bytes of the longest message within a server. At the lowest rate it takes 92 days.
+const MOST_LOCAL_BYTES: u64 = 1_000_000_000_000_000;
+
 /// Adds the messages of a collective to a program.
 pub struct Messages<'a> {
     program: &'a mut Program,
@@ -111,6 +114,8 @@ pub struct Messages<'a> {
     recent: BTreeMap<[u32; 3], [VecDeque<u32>; 2]>,
     /// By member: the operations that must end before its part has ended.
     ends: Vec<BTreeSet<u32>>,
+    /// Number of messages of a member within its server at the same time.
+    sharing: u64,
     /// Whether results that a member receives imply that the member has begun.
     implied: bool,
     /// Number of messages so far. Each message has its own tag.
@@ -123,12 +128,30 @@ impl<'a> Messages<'a> {
     /// Creates a collective without messages. `group` is the number of its group and its tags.
     pub fn new(program: &'a mut Program, group: u32, members: &'a [Member], data: SlicedData, window: Option<u32>) -> Self {
         let ends = members.iter().map(|member| BTreeSet::from([member.begin])).collect();
-        Messages { program, group, members, data, window, recent: BTreeMap::new(), ends, implied: false, count: 0, contents: None }
+        let sharing = data.slices().into();
+        Messages {
+            program,
+            group,
+            members,
+            data,
+            window,
+            recent: BTreeMap::new(),
+            ends,
+            implied: false,
+            sharing,
+            count: 0,
+            contents: None,
+        }
     }
     /// Declares that the members receive results that include their own data, so that a member that
     /// has its results has begun. Without a window, members may forward data before they begin.
     pub fn implies_begin(&mut self) {
         self.implied = self.window.is_some();
+    }
+    /// Sets the number of messages that each member sends within its server at the same time. They share
+    /// the rate of the server equally. At first, it is the number of slices.
+    pub fn share_among(&mut self, messages: u32) {
+        self.sharing = messages.into();
     }
     /// Returns the members.
     pub fn members(&self) -> &'a [Member] {
@@ -160,7 +183,11 @@ impl<'a> Messages<'a> {
         if let Some(contents) = &mut self.contents {
             contents.insert(tag, Content { blocks: step.blocks.to_vec(), slice: step.slice, sum: step.sum });
         }
-        let bytes = self.data.bytes(step.blocks, step.slice);
+        let mut bytes = self.data.bytes(step.blocks, step.slice);
+        if local {
+            // It takes as long as all messages with which it shares the rate.
+            bytes = bytes.saturating_mul(self.sharing).min(MOST_LOCAL_BYTES);
+        }
         let channel = self.data.channel(step.slice);
         let connection = [step.src, step.dst, channel << 2 | step.lane];
         let window = self.window.map_or(usize::MAX, |window| window as usize);

@@ -287,6 +287,10 @@ impl Collective {
         if self.op == AllReduce {
             messages.implies_begin();
         }
+        if matches!(self.algorithm, Algorithm::Ring | Algorithm::Tree) {
+            // Slices of a channel pass a server one after another, at the pace of the network.
+            messages.share_among(self.cutting.channels);
+        }
         let nothing = ring::nothing(messages);
         match (self.op, self.algorithm) {
             (AllReduce, Algorithm::Tree) => tree::double_binary(messages),
