@@ -5,7 +5,7 @@ use super::servers;
 
 /// The content of the messages between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exchange {
+pub enum PairContent {
     /// The block of the receiver, which it adds to its own data.
     ReduceScatter,
     /// The block of the sender.
@@ -14,12 +14,12 @@ pub enum Exchange {
     AllToAll,
 }
 
-impl Exchange {
+impl PairContent {
     fn block(self, n: u32, src: u32, dst: u32) -> u32 {
         match self {
-            Exchange::ReduceScatter => dst,
-            Exchange::AllGather => src,
-            Exchange::AllToAll => src * n + dst,
+            PairContent::ReduceScatter => dst,
+            PairContent::AllGather => src,
+            PairContent::AllToAll => src * n + dst,
         }
     }
 }
@@ -27,9 +27,9 @@ impl Exchange {
 /// Adds a message from each member to each other member, all at the same time. A member begins with
 /// the member after it. A member sends after the operations in `first`, by slice and member, which imply
 /// that it has begun. Returns the operations that receive, by slice and member.
-pub fn direct(messages: &mut Messages<'_>, exchange: Exchange, first: &[Vec<u32>]) -> Vec<Vec<u32>> {
+pub fn direct(messages: &mut Messages<'_>, exchange: PairContent, first: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let n = messages.members().len() as u32;
-    let sum = exchange == Exchange::ReduceScatter;
+    let sum = exchange == PairContent::ReduceScatter;
     let mut ready: Vec<Vec<u32>> = vec![Vec::new(); (messages.slices() * n) as usize];
     let members = messages.members();
     let near = |src: u32| members.iter().filter(|member| member.server == members[src as usize].server).count() as u32 - 1;
@@ -58,7 +58,7 @@ pub fn pairwise(messages: &mut Messages<'_>) {
         let mut next = vec![Vec::new(); ready.len()];
         for (slice, src) in (0..messages.slices()).flat_map(|slice| (0..n).map(move |src| (slice, src))) {
             let dst = (src + by) % n;
-            let (blocks, after) = (&[Exchange::AllToAll.block(n, src, dst)], &ready[(slice * n + src) as usize]);
+            let (blocks, after) = (&[PairContent::AllToAll.block(n, src, dst)], &ready[(slice * n + src) as usize]);
             let step = Step { src, dst, slice, blocks, sum: false, after, begun: Begun::Implied, lane: 0 };
             let [sent, received] = messages.send_and_receive(step);
             next[(slice * n + src) as usize].push(sent);
@@ -75,7 +75,7 @@ pub fn by_rail(messages: &mut Messages<'_>) {
     let servers = servers(messages.members());
     let n = messages.members().len() as u32;
     let (each, count) = (servers[0].len(), servers.len());
-    let block = |src: u32, dst: u32| Exchange::AllToAll.block(n, src, dst);
+    let block = |src: u32, dst: u32| PairContent::AllToAll.block(n, src, dst);
     messages.share_among((each as u32 - 1) * messages.slices());
     for slice in 0..messages.slices() {
         let mut ready: Vec<Vec<u32>> = vec![Vec::new(); n as usize];

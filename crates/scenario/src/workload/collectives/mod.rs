@@ -30,7 +30,7 @@ use super::program::{Program, Ranks};
 use super::tasks::Moved;
 use base::params::Auto;
 use base::{Bytes, math};
-use direct::Exchange;
+use direct::PairContent;
 use messages::{Begun, Member, Messages, SlicedData};
 use std::collections::BTreeMap;
 
@@ -309,7 +309,7 @@ impl Collective {
             (AllReduce | AllGather | ReduceScatter, _) => {
                 let mut ready = nothing;
                 if self.op != AllGather {
-                    ready = direct::direct(messages, Exchange::ReduceScatter, &ready);
+                    ready = direct::direct(messages, PairContent::ReduceScatter, &ready);
                 }
                 if self.op == AllReduce {
                     // A member adds its own data.
@@ -317,12 +317,12 @@ impl Collective {
                     ready.iter_mut().zip(begins).for_each(|(ready, begin)| ready.push(begin));
                 }
                 if self.op != ReduceScatter {
-                    direct::direct(messages, Exchange::AllGather, &ready);
+                    direct::direct(messages, PairContent::AllGather, &ready);
                 }
             }
             (AllToAll, Algorithm::Pairwise) => direct::pairwise(messages),
             (AllToAll, Algorithm::ByRail) => direct::by_rail(messages),
-            (AllToAll, _) => drop(direct::direct(messages, Exchange::AllToAll, &nothing)),
+            (AllToAll, _) => drop(direct::direct(messages, PairContent::AllToAll, &nothing)),
             (Broadcast, Algorithm::Tree) => drop(tree::binomial(messages, 0, false, begins(messages))),
             (Broadcast, _) => ring::chain(messages, self.cutting.channels, 0),
             (Send, _) => ring::shift(messages),
