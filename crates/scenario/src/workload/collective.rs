@@ -130,7 +130,7 @@ impl<'a> Planned<'a> {
     fn collective(&self, sizes: Vec<u64>) -> collectives::Collective {
         let p = self.params;
         let algorithm = p.algorithm.or(p.op.algorithms()[0]);
-        let cutting = p.common.cutting(algorithm);
+        let cutting = p.common.cutting(algorithm, (0..self.placed.hosts.len() as u32).map(|rank| self.placed.server(rank)));
         collectives::Collective { op: p.op, algorithm, bytes: p.bytes.0, sizes, cutting }
     }
     /// Returns the program of the ranks.

@@ -106,7 +106,7 @@ base::params! {
     pub struct Common {
         ..hosts: Ranks {}
         /// Number of channels, which are parallel connections; `auto`: in rings and trees, the number of
-        /// hosts of a server, and 1 otherwise.
+        /// ranks on a server, and 1 otherwise.
         channels: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_024), "NCCL: at least one for each NIC";
         /// Largest message.
         chunk: Bytes = "512KiB" in Bytes(1)..=Bytes(1_000_000_000_000), "NCCL: a buffer of 4 MiB in 8 steps";
@@ -119,11 +119,16 @@ base::params! {
 pub const MOST_MESSAGES: u64 = 4_000_000;
 
 impl Common {
-    /// Returns how the data of a collective is cut.
-    pub fn cutting(&self, algorithm: Algorithm) -> Cutting {
+    /// Returns how the data of a collective is cut. `servers` are the servers of its ranks.
+    pub fn cutting(&self, algorithm: Algorithm, servers: impl Iterator<Item = u32>) -> Cutting {
+        let each = || {
+            let mut ranks: BTreeMap<u32, u32> = BTreeMap::new();
+            servers.for_each(|server| *ranks.entry(server).or_default() += 1);
+            ranks.into_values().max().unwrap_or(1)
+        };
         let channels = match (self.channels, algorithm) {
             (Auto::Set(channels), _) => channels,
-            (Auto::Auto, Algorithm::Ring | Algorithm::Tree) => self.hosts.per_server.min(1_024),
+            (Auto::Auto, Algorithm::Ring | Algorithm::Tree) => each().min(1_024),
             (Auto::Auto, _) => 1,
         };
         Cutting { channels, chunk: self.chunk, window: Some(self.window) }

@@ -96,9 +96,11 @@ impl<'a> Job<'a> {
         };
         ranks.iter().map(member).collect()
     }
-    fn collective(&self, op: CollectiveOp, bytes: u64, sizes: Vec<u64>) -> Collective {
+    /// Returns a collective of groups like `group`.
+    fn collective(&self, op: CollectiveOp, bytes: u64, sizes: Vec<u64>, group: &[u32]) -> Collective {
         let algorithm = self.p.algorithm(op);
-        Collective { op, algorithm, bytes, sizes, cutting: self.p.common.cutting(algorithm) }
+        let cutting = self.p.common.cutting(algorithm, group.iter().map(|rank| self.placed.server(*rank)));
+        Collective { op, algorithm, bytes, sizes, cutting }
     }
 
     /// Returns what is wrong with the algorithms for the groups of ranks: parameter, message and hint.
@@ -106,7 +108,7 @@ impl<'a> Job<'a> {
         let check = |key, op, groups: Vec<Vec<u32>>| {
             let of_group = |group: &Vec<u32>| {
                 let members = self.members(group, |_| 0);
-                if is_local(&members) { None } else { self.collective(op, 1, Vec::new()).problem(&members) }
+                if is_local(&members) { None } else { self.collective(op, 1, Vec::new(), group).problem(&members) }
             };
             groups.iter().find_map(of_group).map(|(message, hint)| (key, message, hint))
         };
@@ -298,9 +300,10 @@ impl Run<'_> {
         let time = if forward { time } else { sizes.backward(time) };
         let tensor = job.tensor_groups(stage);
         let experts = if has_experts { job.expert_groups(stage) } else { Vec::new() };
-        let reduce = job.collective(CollectiveOp::AllReduce, sizes.activation, Vec::new());
+        let reduce = job.collective(CollectiveOp::AllReduce, sizes.activation, Vec::new(), &tensor[0]);
         let popularity = job.popularity.get(layer as usize).cloned().unwrap_or_default();
-        let exchange = job.collective(CollectiveOp::AllToAll, sizes.dispatch, popularity);
+        let exchange =
+            job.collective(CollectiveOp::AllToAll, sizes.dispatch, popularity, experts.first().map_or(&[], Vec::as_slice));
         // The experts are the second half of the forward pass, and the first of the backward pass.
         let second = if forward { 1 } else { 0 };
         let halves = [Dur(time.0 / 2), Dur(time.0 - time.0 / 2)];
@@ -319,7 +322,7 @@ impl Run<'_> {
         let (number, bytes) = buckets.take();
         for (of_experts, bytes) in [(true, bytes[1]), (false, bytes[0])] {
             let groups = self.job.data_groups(stage, of_experts);
-            let reduce = self.job.collective(CollectiveOp::AllReduce, bytes, Vec::new());
+            let reduce = self.job.collective(CollectiveOp::AllReduce, bytes, Vec::new(), &groups[0]);
             for group in groups.iter().filter(|group| bytes > 0 && group.len() > 1) {
                 let begin = |run: &mut Self, rank: u32| {
                     let after = std::iter::once(run.last[rank as usize]).chain(run.reduced[rank as usize]).collect();
@@ -342,7 +345,7 @@ impl Run<'_> {
     fn send(&mut self, name: String, from: u32, to: u32) -> Result<u32, String> {
         let p = self.job.p;
         let bytes = (self.job.sizes.activation / u64::from(p.tensor)).max(1);
-        let cutting = p.common.cutting(Algorithm::Direct);
+        let cutting = p.common.cutting(Algorithm::Direct, std::iter::empty());
         let most = cutting.chunk.0.saturating_mul(cutting.channels.into());
         let pieces = bytes.div_ceil(most).min(u64::from(u32::MAX / cutting.channels)) as u32;
         let data = SlicedData { sizes: vec![bytes], channels: cutting.channels, pieces };

@@ -187,7 +187,6 @@ fn a_step_of_1024_ranks_fits_into_memory() {
         ("per_server", "8"),
         ("local_rate", "3600Gbps"),
         ("chunk", "64MiB"),
-        ("channels", "1"),
         ("bucket", "1GB"),
     ];
     let flows = bench("1024").draw("training", &job, 1);
