@@ -172,3 +172,40 @@ fn the_messages_of_a_program_wait_for_messages_and_computations() {
         assert!(end(2) < start(0), "{:?}", point.label);
     }
 }
+
+/// Time of a message of 1000 bytes: a handshake of 40 bytes in both directions, and 1040 bytes, over two links of 1 Gb/s and 10 us.
+const MESSAGE: u64 = 2 * (2 * (320_000 + 10_000_000)) + 2 * (8_320_000 + 10_000_000);
+
+/// A rank forwards a message when it has received the message, and not before. In a ring without other flows, the steps follow each
+/// other without a gap.
+#[test]
+fn an_all_reduce_takes_the_time_of_its_steps() {
+    let workload = "[workload.gradients]\nkind = 'collective'\nbytes = '4KB'\n";
+    let plan = plan(&format!("{STAR}{workload}{}", system("newreno", "100pkt")));
+    let (outcome, drawn) = (run_point(&plan.points[0]), plan.points[0].run.flows().unwrap());
+    assert_eq!((outcome.stop_reason, outcome.flows.len()), (StopReason::Finished, 4 * 2 * 3));
+    let end = |flow: usize| outcome.flows[flow].finish_ps.unwrap();
+    for (row, flow) in outcome.flows.iter().zip(&drawn) {
+        let on = flow.wait.iter().flat_map(|wait| &wait.on).map(|(on, _)| end(on.index())).max();
+        assert_eq!(row.start_ps, Some(on.unwrap_or(0)));
+    }
+    let last = (0..outcome.flows.len()).map(end).max().unwrap();
+    // Each of 6 steps takes a message, behind at most one acknowledgment at each link.
+    assert!((6 * MESSAGE..=6 * (MESSAGE + 2 * 320_000)).contains(&last), "{last}");
+}
+
+/// The backward pass of stage 1 follows its forward pass, and the next step follows the reduced gradients.
+#[test]
+fn a_training_step_is_as_long_as_its_passes_and_messages() {
+    let workload = "[workload.job]\nkind = 'training'\ndata = 2\npipeline = 2\nlayers = 2\nactivation = '1KB'\ngradient = '2KB'\n\
+                    forward = '100us'\niterations = 3\n";
+    let outcome = run(&format!("{STAR}{workload}{}", system("newreno", "100pkt")));
+    assert_eq!(outcome.stop_reason, StopReason::Finished);
+    // In a step, each replica sends activations and gradients, and each pair of ranks two messages in a ring of two.
+    assert_eq!(outcome.flows.len(), 3 * (2 * 2 + 2 * 4));
+    let last = outcome.flows.iter().map(|row| row.finish_ps.unwrap()).max().unwrap();
+    // Forward and backward passes of both stages take 600 us. Two messages between stages and two in a ring follow them, and the message
+    // of the gradients to stage 0 leaves stage 1 together with its first message in its ring.
+    let step = 600_000_000 + 4 * MESSAGE + 8_320_000;
+    assert!((3 * step..3 * (step + 1_000_000)).contains(&last), "{last}");
+}
