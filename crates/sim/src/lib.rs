@@ -19,6 +19,7 @@ mod progress;
 mod rows;
 mod run;
 mod start;
+pub mod tasks;
 mod timeline;
 pub mod why;
 

@@ -4,8 +4,9 @@
 //! run from the flows, by the rule for flows that wait: an end at another host is known no sooner
 //! than a bare header would arrive over an idle network.
 
-use crate::outcome::{FlowRow, Outcome, PartRow, TaskRow};
+use crate::outcome::{FlowRow, Outcome};
 use crate::start::latency;
+use crate::tasks::{PartRow, TaskRow};
 use base::{Dur, FlowId, HostId};
 use fabric::routes::Routes;
 use proto::flow::Wait;
@@ -53,22 +54,6 @@ fn row(task: &RunTask) -> TaskRow {
         iteration: task.iteration,
         collective: task.collective,
         ..TaskRow::default()
-    }
-}
-
-impl TaskRow {
-    /// Adds the part of a rank. Parts without an end make the task unfinished.
-    fn add(&mut self, rank: u32, start_ps: Option<u64>, finish_ps: Option<u64>) {
-        self.start_ps = self.start_ps.into_iter().chain(start_ps).min();
-        if self.parts == 0 || finish_ps.is_none() {
-            (self.finish_ps, self.last_rank) = (finish_ps, rank);
-        } else if let (Some(last), Some(finish)) = (self.finish_ps, finish_ps)
-            && finish > last
-        {
-            (self.finish_ps, self.last_rank) = (finish_ps, rank);
-        }
-        self.first_finish_ps = self.first_finish_ps.into_iter().chain(finish_ps).min();
-        self.parts += 1;
     }
 }
 

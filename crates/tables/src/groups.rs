@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::grouped::{Group, groups};
 use crate::manifest::{PointKey, PointManifest};
 use crate::results::Results;
 use crate::schema::GROUPS;
-use crate::stats::{Group, groups};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, UInt64Array};

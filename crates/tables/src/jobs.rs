@@ -1,7 +1,7 @@
 //! The work of programs: their iterations and collectives, and the communication that no
 //! computation hides.
 
-use sim::outcome::{PartRow, TaskRow};
+use sim::tasks::{PartRow, TaskRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The work of the programs of a point.
@@ -73,7 +73,7 @@ fn exposed(tasks: &[TaskRow], parts: &[PartRow]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::outcome::Moved;
+    use sim::tasks::Moved;
 
     const US: u64 = 1_000_000;
 

@@ -12,6 +12,7 @@ pub mod dictionary;
 pub mod error;
 pub mod estimate;
 pub mod filter;
+mod grouped;
 pub mod groups;
 mod hosts;
 mod jobs;

@@ -4,7 +4,8 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
-use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PartRow, PortRow, SampleRow, TaskRow};
+use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
+use sim::tasks::{PartRow, TaskRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
