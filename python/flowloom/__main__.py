@@ -158,12 +158,11 @@ def plot(options: Options) -> int:
     kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
     found = folders(options)
-    own = {name: list(options[name]) for name in ("metrics", "statistic") if options.get(name)}
+    own = plots.read_options(options)
     # Without `--kind`, an option chooses the kinds that take it.
     kinds = kinds or (plots.takers(own) if own else [])
     single = file_of(options, kinds)
     for name in kinds:
-        plots.known(name)
         plots.refuse_options(name, own)
     look = {name: options[name] for name in plots.LOOK if options.get(name)}
     for folder, out in zip(found, targets(options, found), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import programs
 import pytest
 import small
 from flowloom.api.results import Results
@@ -44,6 +45,12 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def six(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Six systems at four loads, with deadlines and groups."""
     return small.run(tmp_path_factory.mktemp("six"), SIX, (0.2, 0.4, 0.6, 0.8), (1, 2, 3), 100, **EVERYTHING)
+
+
+@pytest.fixture(scope="session")
+def six_trained(six: Results) -> Results:
+    """The results of `six` with tasks of programs, so that all kinds of figures without traces can be drawn."""
+    return programs.everywhere(six)
 
 
 @pytest.fixture(scope="session")

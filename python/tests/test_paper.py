@@ -64,8 +64,8 @@ def page(pdf: bytes) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_nothing_is_cut_in_the_column_of_a_paper(name: str, six: Results, six_traced: Results, tmp_path: Path) -> None:
-    source = six_traced if KINDS[name].meta.needs in ("samples", "packets") else six
+def test_nothing_is_cut_in_the_column_of_a_paper(name: str, six_trained: Results, six_traced: Results, tmp_path: Path) -> None:
+    source = six_traced if KINDS[name].meta.needs in ("samples", "packets") else six_trained
     fig = plots.draw(source, name, style="paper", width=WIDTH)
     fig.draw_without_rendering()
     texts = seen_texts(fig)
@@ -328,8 +328,8 @@ def flowloom_plot(results: Results, kind: str, out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", list(KINDS))
-def test_every_kind_has_a_table(name: str, six: Results, six_traced: Results) -> None:
-    fig = plots.draw(six_traced if KINDS[name].meta.needs in ("samples", "packets") else six, name)
+def test_every_kind_has_a_table(name: str, six_trained: Results, six_traced: Results) -> None:
+    fig = plots.draw(six_traced if KINDS[name].meta.needs in ("samples", "packets") else six_trained, name)
     rows = rows_of(fig)
     assert len(rows) >= 4 and all(re.fullmatch(r"\w+", column) for column in rows[0])
     assert {"DCTCP" if name == "cwnd" else "MERP", "pFabric"} <= {row["system"] for row in rows}

@@ -54,9 +54,9 @@ def test_time_series_have_a_panel_per_system(crowded: Results, name: str) -> Non
     assert legend_texts(fig) or fig.axes[-1].get_ylabel() == "utilisation (% of the interval)"
 
 
-def test_every_kind_is_drawn_by_one_of_these_results(six: Results, traced: Results) -> None:
+def test_every_kind_is_drawn_by_one_of_these_results(six_trained: Results, traced: Results) -> None:
     for name in KINDS:
-        source = traced if KINDS[name].meta.needs in ("samples", "packets") else six
+        source = traced if KINDS[name].meta.needs in ("samples", "packets") else six_trained
         assert plots.draw(source, name).axes, name
 
 

@@ -64,6 +64,7 @@ ORDINARY = {
     "incast": "a kind of traffic, and an exercise of the lab",
     "requests": "a kind of traffic",
     "shuffle": "a kind of traffic",
+    "collective": "what ranks do together, and a workload",
 }
 """Names of entries that are words or arguments too, with what they mean where they are used."""
 

@@ -88,6 +88,7 @@ class Results(Data):
         ports: Sequence[str] | None = None,
         names: Mapping[int, str] | None = None,
         span: tuple[float, float] | None = None,
+        workload: str | None = None,
         bins: int | None = None,
         dead: Collection[Collection[str]] | None = None,
     ) -> Figure:
@@ -115,13 +116,13 @@ class Results(Data):
             The metrics to draw, a panel each, such as `["mean_fct_s"]`. Kind `metrics`.
         x : str, optional
             The swept key on the horizontal axis, in full or by its last word; by default the key
-            with the most values. Kinds `metrics`, `mixed` and `sharing`.
+            with the most values. Kinds `metrics`, `mixed`, `sharing` and `iterations`.
         statistic : str or sequence of str, optional
             The statistics to draw, a panel each: `mean`, `p50`, `p95`, `p99`; by default all. Kinds
             `slowdown` and `fct_size`.
         most : int, optional
             The maximum number of swept values (kinds `slowdown` and `fct_size`), ports (`queue`),
-            links (`utilisation`, `gantt`) or flows (`rate`) to draw.
+            links (`utilisation`, `gantt`), flows (`rate`) or ranks (`timeline`) to draw.
         flow : int, optional
             The id of the flow to draw; by default the flow with the most samples. Kind `cwnd`.
         ports : sequence of str, optional
@@ -129,7 +130,10 @@ class Results(Data):
         names : mapping of int to str, optional
             Names for flows, by flow id. Kind `gantt`.
         span : tuple of float, optional
-            The start and end of the time axis in ms; by default the whole run. Kind `throughput`.
+            The start and end of the time axis in ms; by default the whole run, and of jobs with
+            many iterations the first ones. Kinds `throughput` and `timeline`.
+        workload : str, optional
+            The name of the workload to draw; by default all that have tasks. Kinds `timeline` and `busbw`.
         bins : int, optional
             The maximum number of intervals on the time axis. Kind `throughput`.
         dead : collection of pairs of str, optional
@@ -172,6 +176,7 @@ class Results(Data):
             ports=ports,
             names=names,
             span=span,
+            workload=workload,
             bins=bins,
             dead=dead,
         )

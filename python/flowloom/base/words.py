@@ -38,6 +38,8 @@ _WORDS = {
     "long": "of long flows",
     "flow": "per-flow",
     "jain": "Jain's",
+    "iteration": "iteration time",
+    "collective": "collective time",
 }
 _STATISTICS = {
     "mean": "mean",

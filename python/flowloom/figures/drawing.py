@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,14 +78,16 @@ def varies(results: Data, key: str, at: At) -> bool:
     return len({run.keys[key] for run in results.select(at) if run.keys[key] is not None}) > 1
 
 
-def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
+def groups(
+    results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True, together: Collection[str] = ()
+) -> list[tuple[str, dict[str, list[Run]]]]:
     """Returns the points by swept values, then by system: at most `most` groups, spread over the
-    sweep.
+    sweep. Values of the keys `together` share a group.
 
     Systems that do not have a swept key are in every group.
     """
     chosen = [run for run in results.select(at) if ideals or not run.ideal]
-    keys = [key for key in results.keys if varies(results, key, at)]
+    keys = [key for key in results.keys if key not in together and varies(results, key, at)]
     shared = [key for key in keys if not key.startswith("system.")]
     found: dict[str, dict[str, list[Run]]] = {}
     for run in chosen:
@@ -99,9 +101,9 @@ def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) 
     return [(name, found[name]) for name in names]
 
 
-def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
+def drawn_of(results: Data, at: At, shown: Sequence[str], together: Collection[str] = ()) -> str:
     """Returns a note on the swept values that a figure shows; empty if it shows all of them."""
-    everything = [name for name, _ in groups(results, at, most=10**9)]
+    everything = [name for name, _ in groups(results, at, most=10**9, together=together)]
     return "" if len(shown) == len(everything) else f"drawn: {'; '.join(shown)}, of {len(everything)} swept values"
 
 
@@ -131,10 +133,10 @@ def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
     return sorted(found)
 
 
-def mark_changes(ax: Axes, results: Data, run: Run) -> None:
-    """Marks on a time axis in ms when links fail and recover."""
+def mark_changes(ax: Axes, results: Data, run: Run, unit_ms: float = 1.0) -> None:
+    """Marks on a time axis in units of `unit_ms` ms when links fail and recover."""
     limits = ax.get_xlim()
-    for time, up in changes(results, run):
+    for time, up in ((ms / unit_ms, up) for ms, up in changes(results, run)):
         if limits[0] <= time <= limits[1]:
             look: dict[str, Any] = {"color": style.GREY if up else style.INK, "linestyle": (0, (6, 2)) if up else "-"}
             label = "repair" if up else "failure"

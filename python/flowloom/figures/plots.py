@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flowloom import _core
@@ -48,8 +48,23 @@ def takers(options: Iterable[str]) -> list[str]:
     return found
 
 
+def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of single kinds among those of the command line. Raises `ValueError` for a span
+    that is not valid.
+    """
+    found: dict[str, Any] = {name: list(given[name]) for name in ("metrics", "statistic") if given.get(name)}
+    found |= {name: given[name] for name in ("workload",) if given.get(name)}
+    if given.get("span"):
+        ends = [words.milliseconds(end) for end in str(given["span"]).split(",")]
+        if len(ends) != 2 or ends[0] is None or ends[1] is None or not 0 <= ends[0] < ends[1]:
+            raise ValueError(f"`--span {given['span']}` is not a start and an end\nhint: write both, such as `--span 1ms,1.5ms`")
+        found["span"] = (ends[0], ends[1])
+    return found
+
+
 def refuse_options(name: str, options: Iterable[str]) -> None:
-    """Raises `ValueError` for an option that a kind of figure does not take."""
+    """Raises `ValueError` for an unknown kind of figure, and for an option that a kind does not take."""
+    known(name)
     for option in options:
         if option not in own_options(name):
             all_options = [*LOOK, "systems", *own_options(name)]
@@ -66,7 +81,6 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     `options` are those of `flowloom.plot`; an option that is `None` counts as not given. Raises
     `ValueError` for an option that the kind does not take.
     """
-    known(name)
     options = {key: value for key, value in options.items() if value is not None}
     given = {key: options.pop(key) for key in LOOK if key in options}
     systems = options.pop("systems", None)

@@ -30,6 +30,12 @@ pub struct PlotArgs {
     /// Statistics for the kinds `slowdown` and `fct_size`: mean, p50, p95, p99 [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub statistic: Vec<String>,
+    /// The workload to draw, for the kinds `timeline` and `busbw` [default: all workloads with tasks]
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+    /// The start and the end of the time axis, such as `1ms,1.5ms`, for the kinds `timeline` and `throughput` [default: the whole run; of a job with many iterations, the first ones]
+    #[arg(long, value_name = "TIME,TIME")]
+    pub span: Option<String>,
     /// `paper`: small text and thin lines, for one column of a paper
     #[arg(long, value_name = "STYLE", default_value = "screen")]
     pub style: ColorStyle,

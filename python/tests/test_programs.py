@@ -1,0 +1,304 @@
+"""Programs of ranks: their figures, tables, tracks, and the messages that delay a collective."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import programs
+import pytest
+import small
+from flowloom import Scenario, ScenarioWarning
+from flowloom.__main__ import main
+from flowloom.api.results import Results
+from flowloom.figures import plots, style
+from flowloom.figures.drawing import NoDataError
+from flowloom.runs.programs import lanes, parts_of, placed, ranks_of, tasks_of
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from programs import US, Program, WithTasks, measured, with_tasks
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run of two systems without tasks."""
+    return programs.run(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run of two systems with three seeds, without tasks."""
+    return programs.run(tmp_path_factory.mktemp("seeds"), seeds=(1, 2, 3))
+
+
+def of(results: Results, *tasks: Program) -> WithTasks:
+    """The results with programs at the first point of each system."""
+    return with_tasks(results, {programs.first(results, "MERP").point: tasks})
+
+
+@pytest.fixture(scope="module")
+def trained(plain: Results) -> WithTasks:
+    """A training job of eight ranks on two systems, of which the second is slower."""
+    points = [programs.first(plain, system).point for system in ("MERP", "TCP")]
+    return with_tasks(plain, {points[0]: [programs.training(8, 3)], points[1]: [programs.training(8, 3, slow=1.6)]})
+
+
+def legend(fig: Figure) -> list[str]:
+    return [text.get_text() for box in fig.legends for text in box.get_texts()]
+
+
+def bars(ax: Axes) -> dict[str, list[Any]]:
+    """The corners of the bars of a panel, by label."""
+    drawn = [one for one in ax.collections if isinstance(one, PolyCollection)]
+    return {str(one.get_label()): [path.vertices for path in one.get_paths()] for one in drawn}
+
+
+def test_parts_that_overlap_have_lanes_of_their_own() -> None:
+    assert lanes([(0, 3), (1, 2), (2, 4), (3, 5)]) == [0, 1, 1, 0] and lanes([]) == []
+    assert lanes([(0, 9), (1, 8), (2, 7), (7, 9)]) == [0, 1, 2, 2]
+
+
+def test_computations_are_above_collectives_only_if_they_overlap(plain: Results) -> None:
+    program = Program()
+    program.task("forward", {0: (0, 10)})
+    program.task("sum", {0: (10, 15)}, operation="all_reduce")
+    run = programs.first(plain, "MERP")
+    found = of(plain, program)
+    assert placed(parts_of(found, run, tasks_of(found, run))["web", 0], 0) == [0, 0]
+    program.task("gather", {0: (12, None)}, operation="all_gather")
+    program.task("backward", {0: (13, 20)})
+    found = of(plain, program)
+    parts = parts_of(found, run, tasks_of(found, run))["web", 0]
+    assert [part.task.name for part in parts] == ["forward", "sum", "gather", "backward"]
+    assert placed(parts, 30 * US) == [0, 1, 2, 0]
+    # Parts that did not begin are left out; so are those of other ranks and workloads.
+    program.task("never", {0: (None, None), 1: (3, 4)})
+    found = of(plain, program)
+    tasks = tasks_of(found, run)
+    assert len(parts_of(found, run, tasks)["web", 0]) == 4 and ranks_of(found, run, tasks) == [("web", 0), ("web", 1)]
+    assert parts_of(found, run, tasks, [("web", 1)]).keys() == {("web", 1)}
+
+
+def test_a_time_line_has_a_panel_per_system_and_a_bar_per_part(trained: WithTasks) -> None:
+    fig = plots.draw(trained, "timeline")
+    assert [ax.get_title() for ax in fig.axes] == ["MERP", "TCP"]
+    assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in fig.axes} == {("time (µs)", "rank")}
+    assert legend(fig) == ["compute", "all_reduce", "start of an iteration", "last rank of a long collective"]
+    assert fig.axes[0].get_xlim() == fig.axes[1].get_xlim(), "systems are compared on one time axis"
+    for ax, system in zip(fig.axes, ("MERP", "TCP"), strict=True):
+        run = programs.first(trained, system)
+        tasks = tasks_of(trained, run)
+        assert [label.get_text() for label in ax.get_yticklabels()] == [str(rank) for rank in range(8)]
+        for operation, drawn in bars(ax).items():
+            own = {task.group_id for task in tasks if task.operation == operation}
+            spans = [
+                (p.start_ps / US, (p.finish_ps or 0) / US)
+                for some in parts_of(trained, run, tasks).values()
+                for p in some
+                if p.task.group_id in own
+            ]
+            found = [(corners[:, 0].min(), corners[:, 0].max()) for corners in drawn]
+            assert np.array(sorted(found)) == pytest.approx(np.array(sorted(spans)))
+        (marks,) = (line for line in ax.get_lines() if line.get_label() == "last rank of a long collective")
+        ended = {task.finish_ps / US: task.last_rank for task in tasks if task.collective and task.finish_ps}
+        rows = ax.get_yticks()
+        found_ = {x: int(np.argmin(np.abs(rows - y))) for x, y in zip(*np.asarray(marks.get_data(), dtype=float), strict=True)}
+        assert found_ == pytest.approx(ended)
+        (starts,) = (one for one in ax.collections if isinstance(one, LineCollection))
+        first = [min(task.start_ps or 0 for task in tasks if task.iteration == i) / US for i in range(3)]
+        assert [segment[0][0] for segment in starts.get_segments()] == pytest.approx(first)
+        assert {"iteration 0", "iteration 1", "iteration 2"} <= {text.get_text() for text in ax.texts}
+
+
+def test_the_numbers_of_a_time_line_are_its_parts(trained: WithTasks) -> None:
+    rows = list(csv.DictReader(io.StringIO(style.table(plots.draw(trained, "timeline", systems=["TCP"])))))
+    run = programs.first(trained, "TCP")
+    assert len(rows) == trained.parts(["rank"], {"point": run.point}).num_rows
+    assert list(rows[0]) == ["system", "workload", "rank", "task", "operation", "iteration", "from_us", "until_us"]
+    assert rows[0] == dict(zip(rows[0], ["TCP", "web", "0", "forward 0", "compute", "0", "0", "10"], strict=True))
+
+
+def test_of_many_ranks_some_are_drawn_and_the_last_ones_are_kept(plain: Results) -> None:
+    found = of(plain, programs.training(300, 2))
+    fig = plots.draw(found, "timeline", most=20)
+    (ax,) = fig.axes
+    drawn = [int(label.get_text()) for label in ax.get_yticklabels()]
+    last = {task.last_rank for task in tasks_of(found, programs.first(found, "MERP")) if task.collective}
+    assert len(drawn) == 20 and drawn == sorted(drawn) and set(drawn) >= last
+    assert np.diff(sorted(set(drawn) - last)).max() <= 2 * 300 / (20 - len(last))
+    assert "20 of 300 ranks are drawn, spread evenly, and the last ranks of long collectives" in str(fig.get_supxlabel())
+    assert "ranks are drawn" not in str(plots.draw(of(plain, programs.training(64, 1)), "timeline").get_supxlabel())
+
+
+def test_a_time_line_can_be_cut_to_a_span_and_a_workload(plain: Results) -> None:
+    found = of(plain, programs.training(4, 3), programs.training(3, 1, first=100, workload="other"))
+    found.__dict__["config"] = {"workload": {"web": {}, "other": {}}}
+    (ax,) = plots.draw(found, "timeline").axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "web 0",
+        "web 1",
+        "web 2",
+        "web 3",
+        "other 0",
+        "other 1",
+        "other 2",
+    ]
+    (ax,) = plots.draw(found, "timeline", workload="other", span=(0.05, 0.1)).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+    assert ax.get_xlim() == pytest.approx((50, 100)) and ax.get_xlabel() == "time (µs)"
+    with pytest.raises(KeyError, match="there is no workload `othr`; did you mean `other`"):
+        plots.draw(found, "timeline", workload="othr")
+    with pytest.raises(NoDataError, match="the results have no tasks"):
+        plots.draw(plain, "timeline")
+
+
+def test_parts_beyond_the_lanes_are_drawn_on_others(plain: Results) -> None:
+    program = Program()
+    for i in range(7):
+        program.task("sum", {0: (i, 20 + i)}, operation="all_reduce")
+    fig = plots.draw(of(plain, program), "timeline")
+    tops = {float(corners[:, 1].min()) for corners in bars(fig.axes[0])["all_reduce"]}
+    assert len(tops) == 4 and "up to 7 parts of a rank overlap: some are drawn on others" in str(fig.get_supxlabel())
+
+
+def test_of_many_iterations_the_first_are_drawn_and_a_span_draws_others(plain: Results) -> None:
+    found = of(plain, programs.training(4, 9))
+    fig = plots.draw(found, "timeline")
+    (ax,) = fig.axes
+    tasks = tasks_of(found, programs.first(found, "MERP"))
+    assert ax.get_xlim() == pytest.approx((0, max(task.finish_ps or 0 for task in tasks if task.iteration < 4) / US))
+    assert "the first 4 iterations; `span` draws other times" in str(fig.get_supxlabel())
+    end = max(task.finish_ps or 0 for task in tasks) / US / 1000
+    fig = plots.draw(found, "timeline", span=(0, end))
+    assert [text.get_text() for text in fig.axes[0].texts][:3] == ["0", "2", "4"]
+    assert "the first" not in str(fig.get_supxlabel())
+
+
+def test_parts_without_an_end_last_until_the_end_of_the_run(plain: Results) -> None:
+    program = Program()
+    program.task("sum", {0: (0, 10), 1: (0, None)}, operation="all_reduce")
+    fig = plots.draw(of(plain, program), "timeline")
+    (ax,) = fig.axes
+    assert legend(fig) == ["all_reduce", "all_reduce, did not end", "start of an iteration"]
+    (corners,) = bars(ax)["all_reduce, did not end"]
+    end = programs.first(plain, "MERP").end_ps
+    factor = {"µs": US, "ms": 1000 * US}[ax.get_xlabel()[-3:-1]]
+    assert end is not None and corners[:, 0].max() == pytest.approx(end / factor)
+
+
+def test_iterations_have_their_time_and_the_communication_that_is_exposed(plain: Results, seeds: Results) -> None:
+    fig = plots.draw(measured(of(seeds)), "iterations")
+    assert [ax.get_xlabel() for ax in fig.axes] == [
+        "mean iteration time (ms)",
+        "maximum iteration time (ms)",
+        "exposed communication",
+    ]
+    assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == ["MERP", "TCP"]
+    with pytest.raises(NoDataError, match="no iteration of a program has ended"):
+        plots.draw(plain, "iterations")
+
+
+def test_the_table_has_the_metrics_of_tasks_near_the_start(seeds: Results) -> None:
+    head = measured(of(seeds)).table().head
+    assert head[:5] == ["system", "flows", "mean iteration time (ms)", "exposed communication", "mean bus bandwidth (Gbit/s)"]
+    assert not any("iteration" in one for one in seeds.table().head)
+
+
+def swept_sizes(results: Results) -> WithTasks:
+    """All-reduces and all-to-alls of three sizes in each point, with a bandwidth that depends on the seed."""
+    found = {}
+    for run in results.runs:
+        program = Program()
+        for size in (MIB, 2 * MIB, 8 * MIB):
+            for operation in ("all_reduce", "all_to_all"):
+                for part in (-1e7, 1e7):
+                    program.task("x", {0: (0, 1), 1: (0, 2)}, 0, operation, size, 5e8 + 1e7 * run.seed + size + part)
+        found[run.point] = [program]
+    return with_tasks(results, found)
+
+
+def test_bus_bandwidth_is_drawn_against_the_size(seeds: Results) -> None:
+    fig = plots.draw(swept_sizes(seeds), "busbw")
+    assert [ax.get_title() for ax in fig.axes] == ["all_reduce", "all_to_all"]
+    for ax in fig.axes:
+        assert ax.get_xscale() == "log" and (ax.get_xlabel(), ax.get_ylabel()) == (
+            "size of the collective",
+            "bus bandwidth (Gbit/s)",
+        )
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["1 MiB", "2 MiB", "8 MiB"]
+        lines = {str(line.get_label()): line for line in ax.get_lines()}
+        assert set(np.asarray(lines["rate of a host's link"].get_ydata(), dtype=float)) == {1.0}
+        curve = next(box for box in ax.containers if box.get_label() == "TCP")
+        means = np.asarray(curve[0].get_ydata(), dtype=float)
+        assert means == pytest.approx([0.52 + size / 1e9 for size in (MIB, 2 * MIB, 8 * MIB)]), (
+            "the mean over tasks, then over seeds"
+        )
+    assert "over 3 seeds" in str(fig.get_supxlabel())
+    rows = list(csv.DictReader(io.StringIO(style.table(fig))))
+    assert list(rows[0]) == ["system", "operation", "size_MB", "bus_bandwidth_Gbit_per_s", "ci95_low", "ci95_high"]
+    assert len(rows) == 2 * (2 * 3 + 1)
+
+
+def test_a_swept_key_that_sets_the_size_is_the_axis_and_other_keys_have_panels(tmp_path: Path) -> None:
+    results = small.run(tmp_path, ("MERP",), load=(0.2, 0.4), flows=5, web={"mean": ["20KB", "30KB"]})
+    keys = results.keys
+    assert len(results.runs) == 4 and len(keys) == 2
+
+    def programs_of(sets_size: str) -> Mapping[str, list[Program]]:
+        found = {}
+        for run in results.runs:
+            program = Program()
+            values = list(dict.fromkeys(str(one.keys[sets_size]) for one in results.runs))
+            program.task("x", {0: (0, 1)}, 0, "all_reduce", MIB << values.index(str(run.keys[sets_size])), 1e8)
+            found[run.point] = [program]
+        return found
+
+    for key in keys:
+        fig = plots.draw(with_tasks(results, programs_of(key)), "busbw")
+        other = next(one for one in keys if one != key)
+        assert [ax.get_title() for ax in fig.axes] == [
+            f"all_reduce, {other.split('.')[-1]} {value if isinstance(value, str) else f'{value:g}'}"
+            for value in dict.fromkeys(run.keys[other] for run in results.runs)
+        ]
+        for ax in fig.axes:
+            (curve,) = ax.containers
+            assert len(np.asarray(curve[0].get_xdata())) == 2
+
+
+def test_the_rate_of_hosts_is_drawn_if_it_is_the_same_everywhere(tmp_path: Path) -> None:
+    cables = "a,b,rate,delay\nh0,s,1Gbps,1us\nh1,s,{},1us\n"
+    text = '''topology = { kind = "file", path = "cables.csv" }
+workload.web = { kind = "long", pairs = "h0->h1", size = "20KB" }
+[[system]]
+label = "MERP"
+transport = "newreno"'''
+    for rate, shown in (("1Gbps", True), ("2Gbps", False)):
+        (tmp_path / "cables.csv").write_text(cables.format(rate))
+        (tmp_path / "s.toml").write_text(text)
+        with pytest.warns(ScenarioWarning):
+            results = Scenario.from_file(tmp_path / "s.toml").run(out=tmp_path / rate)
+        fig = plots.draw(swept_sizes(results), "busbw")
+        assert ("rate of a host's link" in legend(fig)) == shown
+        found = swept_sizes(results)
+        found.__dict__["config"] = {"workload": {"web": {"per_server": 8}}}
+        lines = {line.get_label(): line.get_ydata() for line in plots.draw(found, "busbw").axes[0].get_lines()}
+        assert ("rate of the links of a server's 8 hosts" in lines) == shown
+        if shown:
+            assert set(np.asarray(lines["rate of the links of a server's 8 hosts"], dtype=float)) == {8.0}
+
+
+def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, capfd: pytest.CaptureFixture[str]) -> None:
+    assert plots.read_options({"span": "1ms,1500us", "workload": "web"}) == {"workload": "web", "span": (1.0, 1.5)}
+    for bad in ("1ms", "2ms,1ms", "1,2", "a,b"):
+        with pytest.raises(ValueError, match=r"is not a start and an end\nhint: write both"):
+            plots.read_options({"span": bad})
+    assert plain.path is not None
+    assert main(["plot", str(plain.path), "--kind", "timeline", "--span", "0ms,1ms"]) == 2
+    assert "the results have no tasks" in capfd.readouterr().err
