@@ -263,6 +263,7 @@ def plot(
     names: Mapping[int, str] | None = None,
     span: tuple[float, float] | None = None,
     workload: str | None = None,
+    by: str | None = None,
     bins: int | None = None,
     dead: Collection[Collection[str]] | None = None,
 ) -> Figure:
@@ -313,6 +314,8 @@ def plot(
         many iterations the first ones. Kinds `throughput` and `timeline`.
     workload : str, optional
         The name of the workload to draw; by default all that have tasks. Kinds `timeline` and `busbw`.
+    by : {"tier", "rail"}, optional
+        Draws a bar for each group of links instead of one for each link. Kind `utilisation`.
     bins : int, optional
         The maximum number of intervals on the time axis. Kind `throughput`.
     dead : collection of pairs of str, optional
@@ -363,6 +366,7 @@ def plot(
         names=names,
         span=span,
         workload=workload,
+        by=by,
         bins=bins,
         dead=dead,
     )

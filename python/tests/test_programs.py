@@ -294,11 +294,50 @@ transport = "newreno"'''
             assert set(np.asarray(lines["rate of the links of a server's 8 hosts"], dtype=float)) == {8.0}
 
 
+def test_links_share_bars_by_tier_and_by_rail(results: Results) -> None:
+    fig = plots.draw(results, "utilisation", by="tier")
+    (ax,) = fig.axes
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels == ["hosts → tor\n4 links", "tor → root\n2 links", "root → tor\n2 links", "tor → hosts\n4 links"]
+    runs = results.select({"system": "TCP", "load": 0.8})
+    share: dict[str, list[float]] = {}
+    for run in runs:
+        for row in results.ports(["name", "window_busy_ps"], {"point": run.point}).to_pylist():
+            share.setdefault(row["name"], []).append(100 * run.utilisation(row["window_busy_ps"]))
+    up = [np.mean(share[f"h{i}->tor{i // 2}"]) for i in range(4)]
+    rows = list(csv.DictReader(io.StringIO(style.table(fig))))
+    row = next(row for row in rows if (row["system"], row["group"]) == ("TCP", "hosts → tor"))
+    found = [float(row[name]) for name in ("links", "busy_percent", "least_percent", "most_percent")]
+    assert found == pytest.approx([4, np.mean(up), min(up), max(up)])
+    with pytest.raises(ValueError, match="links have no groups by `teir`; did you mean `tier`"):
+        plots.draw(results, "utilisation", by="teir")
+    with pytest.raises(NoDataError, match="no link belongs to a rail"):
+        plots.draw(results, "utilisation", by="rail")
+
+
+def test_rails_of_all_pods_share_bars(tmp_path: Path) -> None:
+    topology = {"kind": "rail", "pods": 2, "servers": 2, "nics": 2, "spines": 1}
+    results = small.run(tmp_path, ("TCP",), flows=30, topology=topology)
+    (ax,) = plots.draw(results, "utilisation", by="rail").axes
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels[:4] == [
+        "hosts → rail 0, 4 links",
+        "hosts → rail 1, 4 links",
+        "rail 0 → spine, 8 links",
+        "rail 1 → spine, 8 links",
+    ]
+    assert len(labels) == 8
+
+
 def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, capfd: pytest.CaptureFixture[str]) -> None:
-    assert plots.read_options({"span": "1ms,1500us", "workload": "web"}) == {"workload": "web", "span": (1.0, 1.5)}
+    assert plots.read_options({"span": "1ms,1500us", "workload": "web", "by": None}) == {"workload": "web", "span": (1.0, 1.5)}
     for bad in ("1ms", "2ms,1ms", "1,2", "a,b"):
         with pytest.raises(ValueError, match=r"is not a start and an end\nhint: write both"):
             plots.read_options({"span": bad})
     assert plain.path is not None
     assert main(["plot", str(plain.path), "--kind", "timeline", "--span", "0ms,1ms"]) == 2
     assert "the results have no tasks" in capfd.readouterr().err
+    assert main(["plot", str(plain.path), "--kind", "fct_cdf", "--by", "tier"]) == 2
+    assert "figures of the kind `fct_cdf` take no `by`\nhint: `utilisation` do" in capfd.readouterr().err
+    assert main(["plot", str(plain.path), "--by", "tier", "--format", "csv"]) == 0
+    assert capfd.readouterr().out.strip().endswith("utilisation.csv")

@@ -21,7 +21,7 @@ pub fn options(command: Command) -> Value {
             json!({
                 "command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "where": a.r#where, "format": format, "out": a.out.as_deref().map(text),
                 "systems": a.systems, "metrics": a.metrics, "statistic": a.statistic, "workload": a.workload,
-                "span": a.span, "style": name(a.style), "width": a.width, "height": a.height, "font": a.font,
+                "span": a.span, "by": a.by.map(name), "style": name(a.style), "width": a.width, "height": a.height, "font": a.font,
             })
         }
         Command::Why(a) => {

@@ -357,11 +357,11 @@ fn python_gets_its_options() {
     assert_eq!(
         plot,
         serde_json::json!({"command": "plot", "dirs": ["r"], "kind": ["metrics", "fct_cdf"], "at": [["load", "0.8"]], "where": null, "format": ["pdf"], "out": "x",
-            "systems": [], "metrics": [], "statistic": [], "workload": null, "span": null, "style": "screen", "width": null,
+            "systems": [], "metrics": [], "statistic": [], "workload": null, "span": null, "by": null, "style": "screen", "width": null,
             "height": null, "font": null})
     );
-    let plot = options(&["plot", "r", "--workload", "job", "--span", "1ms,2ms"]);
-    assert_eq!((&plot["workload"], &plot["span"]), (&"job".into(), &"1ms,2ms".into()));
+    let plot = options(&["plot", "r", "--workload", "job", "--span", "1ms,2ms", "--by", "rail"]);
+    assert_eq!((&plot["workload"], &plot["span"], &plot["by"]), (&"job".into(), &"1ms,2ms".into(), &"rail".into()));
     let papers = options(&["papers", "merp", "fig5", "--profile", "smoke", "--strict"]);
     assert_eq!(
         papers,

@@ -89,6 +89,7 @@ class Results(Data):
         names: Mapping[int, str] | None = None,
         span: tuple[float, float] | None = None,
         workload: str | None = None,
+        by: str | None = None,
         bins: int | None = None,
         dead: Collection[Collection[str]] | None = None,
     ) -> Figure:
@@ -134,6 +135,8 @@ class Results(Data):
             many iterations the first ones. Kinds `throughput` and `timeline`.
         workload : str, optional
             The name of the workload to draw; by default all that have tasks. Kinds `timeline` and `busbw`.
+        by : {"tier", "rail"}, optional
+            Draws a bar for each group of links instead of one for each link. Kind `utilisation`.
         bins : int, optional
             The maximum number of intervals on the time axis. Kind `throughput`.
         dead : collection of pairs of str, optional
@@ -177,6 +180,7 @@ class Results(Data):
             names=names,
             span=span,
             workload=workload,
+            by=by,
             bins=bins,
             dead=dead,
         )

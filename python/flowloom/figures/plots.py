@@ -53,7 +53,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     that is not valid.
     """
     found: dict[str, Any] = {name: list(given[name]) for name in ("metrics", "statistic") if given.get(name)}
-    found |= {name: given[name] for name in ("workload",) if given.get(name)}
+    found |= {name: given[name] for name in ("workload", "by") if given.get(name)}
     if given.get("span"):
         ends = [words.milliseconds(end) for end in str(given["span"]).split(",")]
         if len(ends) != 2 or ends[0] is None or ends[1] is None or not 0 <= ends[0] < ends[1]:

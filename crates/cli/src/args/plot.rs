@@ -36,6 +36,9 @@ pub struct PlotArgs {
     /// The start and the end of the time axis, such as `1ms,1.5ms`, for the kinds `timeline` and `throughput` [default: the whole run; of a job with many iterations, the first ones]
     #[arg(long, value_name = "TIME,TIME")]
     pub span: Option<String>,
+    /// Groups of links, for the kind `utilisation` [default: none; each link has its own bar]
+    #[arg(long, value_name = "GROUPS")]
+    pub by: Option<LinkGroups>,
     /// `paper`: small text and thin lines, for one column of a paper
     #[arg(long, value_name = "STYLE", default_value = "screen")]
     pub style: ColorStyle,
@@ -64,6 +67,7 @@ Examples:
   flowloom plot results/demo --kind fct_cdf --out fct.pdf
   flowloom plot results/demo --metrics p99_slowdown_short --style paper --width 3.33in --font Times --format pdf,csv
   flowloom plot results/demo --kind slowdown --statistic mean,p99 --at load=0.8 --systems pFabric,MERP
+  flowloom plot results/demo --kind utilisation --by tier
 
 docs/figures.md shows how to make figures for papers.";
     format!("{examples}\nKinds: {}", kinds())
@@ -77,6 +81,14 @@ pub enum Format {
     Svg,
     Pdf,
     Csv,
+}
+
+/// Groups of links that share a bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum LinkGroups {
+    Tier,
+    Rail,
 }
 
 /// A style of figures.
