@@ -12,7 +12,7 @@ import numpy as np
 import programs
 import pytest
 import small
-from flowloom import Scenario, ScenarioWarning
+from flowloom import Scenario, ScenarioWarning, exports
 from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import plots, style
@@ -327,6 +327,27 @@ def test_rails_of_all_pods_share_bars(tmp_path: Path) -> None:
         "rail 1 → spine, 8 links",
     ]
     assert len(labels) == 8
+
+
+def test_ranks_have_tracks_in_perfetto(trained: WithTasks, tmp_path: Path) -> None:
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    run = programs.first(trained, "MERP")
+    trace = protos.Trace.FromString(exports.write(trained, "perfetto", run.point, tmp_path / "t.pftrace").read_bytes())
+    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+    (parent,) = (uuid for uuid, one in tracks.items() if one.name == "ranks of web")
+    of_ranks = {uuid: one.name for uuid, one in tracks.items() if one.parent_uuid == parent}
+    # Computations and collectives overlap, so that each rank has two tracks of one name.
+    assert sorted(of_ranks.values()) == sorted(2 * [f"rank {i}" for i in range(8)])
+    events = [p for p in trace.packet if p.HasField("track_event") and p.track_event.track_uuid in of_ranks]
+    begun = [p for p in events if p.track_event.type == p.track_event.TYPE_SLICE_BEGIN]
+    assert len(begun) == len(events) / 2 == trained.parts(["rank"], {"point": run.point}).num_rows
+    for track in of_ranks:
+        kinds = [p.track_event.type for p in events if p.track_event.track_uuid == track]
+        assert kinds == kinds[:2] * (len(kinds) // 2), "slices of a track do not overlap"
+    one = next(p for p in begun if p.track_event.name == "gradients 1")
+    facts = {fact.name: fact for fact in one.track_event.debug_annotations}
+    assert (facts["iteration"].int_value, facts["operation"].string_value) == (0, "all_reduce")
+    assert (facts["bus_bandwidth_bps"].double_value, facts["size_bytes"].int_value) == (3e11, 8 << 20)
 
 
 def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, capfd: pytest.CaptureFixture[str]) -> None:

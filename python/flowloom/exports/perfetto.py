@@ -1,13 +1,15 @@
-"""Writes traces for Perfetto (https://perfetto.dev): flows, links and queues as tracks over time.
+"""Writes traces for Perfetto (https://perfetto.dev): ranks, flows, links and queues as tracks over time.
 
-A flow is a slice from start to finish on a track of its own. If the run has a packet trace, a link
-has a slice for each packet in transmission, and an instant for each dropped packet. Time series are
-counters. Times are whole nanoseconds.
+A part of a rank in a task is a slice on the track of the rank; parts that overlap are on further
+tracks with the same name, which Perfetto shows as one. A flow is a slice from start to finish on a
+track of its own. If the run has a packet trace, a link has a slice for each packet in transmission,
+and an instant for each dropped packet. Time series are counters. Times are whole nanoseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from flowloom.base import words
 from flowloom.base.files import write_whole
 from flowloom.base.rooms import Meta
 from flowloom.runs.data import Data, Run, named_ports
+from flowloom.runs.programs import parts_of, placed, tasks_of
 
 META = Meta(
-    "Flows, links and queues as tracks over time, for ui.perfetto.dev",
+    "Ranks, flows, links and queues as tracks over time, for ui.perfetto.dev",
     needs="flows",
     source="protos/perfetto/trace/track_event of Perfetto",
     suffix="pftrace",
@@ -25,6 +28,10 @@ META = Meta(
 
 SEQUENCE = 1
 """The sequence of all packets of the trace."""
+
+Fact = int | float | str
+VALUES: Mapping[type, str] = {int: "int", float: "double", str: "string"}
+"""The names of the fields of facts, by type."""
 
 
 def write(results: Data, run: Run, path: Path) -> None:
@@ -35,6 +42,7 @@ def write(results: Data, run: Run, path: Path) -> None:
         raise ImportError("traces of Perfetto need a library\nhint: pip install 'flowloom[export]'") from None
     trace = Trace()
     tracks = Tracks(trace)
+    ranks(tracks, results, run)
     flows(tracks, results, run)
     links(tracks, results, run)
     series(tracks, results, run)
@@ -67,15 +75,35 @@ class Tracks:
         event.track_uuid, event.type = track, getattr(event, f"TYPE_{kind}")
         return event
 
-    def slice(self, track: int, start_ps: int, end_ps: int | None, name: str, facts: Iterable[tuple[str, int]]) -> None:
+    def slice(self, track: int, start_ps: int, end_ps: int | None, name: str, facts: Iterable[tuple[str, Fact]]) -> None:
         """Adds a slice with known facts; without an end, it stays open."""
         event = self.event(track, start_ps, "SLICE_BEGIN")
         event.name = name
         for key, value in facts:
             fact = event.debug_annotations.add()
-            fact.name, fact.int_value = key, value
+            fact.name = key
+            setattr(fact, f"{VALUES[type(value)]}_value", value)
         if end_ps is not None:
             self.event(track, end_ps, "SLICE_END")
+
+
+def ranks(tracks: Tracks, results: Data, run: Run) -> None:
+    """Adds tracks for each rank of a program."""
+    tasks = tasks_of(results, run)
+    parents: dict[str, int] = {}
+    for (workload, rank), parts in sorted(parts_of(results, run, tasks).items()) if tasks else ():
+        if workload not in parents:
+            parents[workload] = tracks.track(f"ranks of {workload}")
+        own: dict[int, int] = {}
+        for part, lane in zip(parts, placed(parts, run.end_ps or math.inf), strict=True):
+            if lane not in own:
+                own[lane] = tracks.track(f"rank {rank}", parents[workload])
+            task = part.task
+            facts: list[tuple[str, Fact]] = [("task", task.name), ("iteration", task.iteration), ("operation", task.operation)]
+            optional = (("size_bytes", task.size_bytes), ("bus_bandwidth_bps", task.bus_bandwidth_bps))
+            facts += [(key, value) for key, value in optional if value is not None]
+            facts += [("last_rank", task.last_rank), ("host", f"h{part.host}")]
+            tracks.slice(own[lane], part.start_ps, part.finish_ps, task.name, facts)
 
 
 def flows(tracks: Tracks, results: Data, run: Run) -> None:
