@@ -17,7 +17,8 @@ from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import plots, style
 from flowloom.figures.drawing import NoDataError
-from flowloom.runs.programs import lanes, parts_of, placed, ranks_of, tasks_of
+from flowloom.pages import report
+from flowloom.runs.programs import lanes, longest, parts_of, placed, ranks_of, tasks_of
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
@@ -348,6 +349,32 @@ def test_ranks_have_tracks_in_perfetto(trained: WithTasks, tmp_path: Path) -> No
     facts = {fact.name: fact for fact in one.track_event.debug_annotations}
     assert (facts["iteration"].int_value, facts["operation"].string_value) == (0, "all_reduce")
     assert (facts["bus_bandwidth_bps"].double_value, facts["size_bytes"].int_value) == (3e11, 8 << 20)
+
+
+def test_the_report_has_the_time_line_and_the_longest_tasks(trained: WithTasks, plain: Results) -> None:
+    page = report.build(trained)
+    assert 'id="tasks"' in page and 'id="fig-timeline"' in page
+    bare = report.build(plain)
+    assert 'id="tasks"' not in bare and 'id="fig-timeline"' not in bare
+    run = programs.first(trained, "TCP")
+    table = longest(trained, run)
+    assert table is not None and len(table.rows) == 20 and "the 20 longest of 27 tasks" in table.note
+    tasks = sorted((task.time_ps or 0 for task in tasks_of(trained, run)), reverse=True)
+    place = table.head.index("time (µs)")
+    assert [float(row[place]) for row in table.rows] == pytest.approx([ps / US for ps in tasks[:20]], rel=1e-3)
+    assert longest(plain, run) is None
+
+
+def test_tasks_that_did_not_end_come_first(plain: Results) -> None:
+    program = Program()
+    program.task("forward", {0: (0, 10), 1: (0, 12)})
+    program.task("sum", {0: (10, 30), 1: (12, None)}, operation="all_reduce", size=MIB)
+    table = longest(of(plain, program), programs.first(plain, "MERP"))
+    assert table is not None
+    assert table.rows == [
+        ["sum", "all_reduce", "0", "1.049", "2", "10", "-", "-", "1", "-"],
+        ["forward", "compute", "0", "-", "2", "0", "12", "2", "1", "-"],
+    ]
 
 
 def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, capfd: pytest.CaptureFixture[str]) -> None:

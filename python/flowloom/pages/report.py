@@ -14,10 +14,10 @@ from urllib.parse import quote
 from flowloom.base import words
 from flowloom.base.files import write_whole
 from flowloom.figures import plots, style
-from flowloom.figures.drawing import NoDataError, groups
+from flowloom.figures.drawing import NoDataError, groups, one_per_system, titled
 from flowloom.pages import explore
 from flowloom.pages.web import web
-from flowloom.runs import steadiness, tables
+from flowloom.runs import programs, steadiness, tables
 from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data
 
@@ -222,12 +222,23 @@ def link_tables(results: Data) -> list[str]:
     return parts
 
 
+def task_tables(results: Data) -> list[str]:
+    """Returns the tables of the longest tasks of each system, at the last swept values and the first seed."""
+    parts = []
+    for _, run in one_per_system(results, None):
+        table = programs.longest(results, run)
+        if table is not None:
+            parts += [f"<h3>{html.escape(titled(results, run, None))}</h3>", table.html()]
+    return parts
+
+
 def build(results: Data, folder: Path | None = None) -> str:
     """Returns the report as a text, for a page in `folder`."""
     sections = {
         "Summary": [tables.summary(results).html()],
         "Explore": charts(results),
         "Figures": figures(results),
+        "Tasks": task_tables(results),
         "Links": link_tables(results),
         "Data": data(results, folder),
     }

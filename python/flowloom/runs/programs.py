@@ -10,11 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flowloom import _core
+from flowloom.base import words
 from flowloom.base.errors import UnknownNameError
 from flowloom.runs.data import Data, Run, column
+from flowloom.runs.tables import Table
 
 COMPUTE = "compute"
 """The operation of tasks that are computations."""
+MOST_TASKS = 20
+"""The maximum number of rows of a table of tasks."""
 
 Rank = tuple[str, int]
 """A workload and the number of one of its ranks."""
@@ -141,3 +145,37 @@ def placed(parts: Sequence[RankPart], until: float) -> list[int]:
     rest = iter([above + lane for lane in lanes_of([part for part in parts if part.task.collective])])
     own = iter(first)
     return [next(rest) if part.task.collective else next(own) for part in parts]
+
+
+def longest(results: Data, run: Run, most: int = MOST_TASKS) -> Table | None:
+    """Returns the tasks of a point that took longest, after those that did not end; `None` if no
+    workload has tasks.
+    """
+    tasks = tasks_of(results, run)
+    if not tasks:
+        return None
+    shown = sorted(tasks, key=lambda task: (task.time_ps is not None, -(task.time_ps or 0), task.group_id))[:most]
+    several = len({task.workload for task in tasks}) > 1
+    size, bytes_ = words.scale("bytes", [task.size_bytes or 0 for task in shown])
+    time, unit = words.scale("s", [(task.time_ps or 0) * 1e-12 for task in shown])
+
+    def cells(task: ProgramTask) -> list[str]:
+        spread = None if task.finish_ps is None or task.first_finish_ps is None else task.finish_ps - task.first_finish_ps
+        return [
+            task.name,
+            *([task.workload] if several else []),
+            task.operation,
+            str(task.iteration),
+            "-" if task.size_bytes is None else f"{task.size_bytes / size:.4g}",
+            str(task.parts),
+            *("-" if ps is None else f"{ps * 1e-12 / time:.4g}" for ps in (task.start_ps, task.time_ps, spread)),
+            str(task.last_rank),
+            "-" if task.bus_bandwidth_bps is None else f"{task.bus_bandwidth_bps / 1e9:.4g}",
+        ]
+
+    heads = ["task", *(["workload"] if several else []), "operation", "iteration", words.axis("size", bytes_), "ranks"]
+    heads += [words.axis(name, unit) for name in ("start", "time", "spread of ends")] + ["last rank", "bus bandwidth (Gbit/s)"]
+    note = "spread of ends: from the end of the first rank to the end of the last"
+    if len(tasks) > most:
+        note += f"\nthe {most} longest of {len(tasks)} tasks; `tasks.parquet` has all of them"
+    return Table(heads, [cells(task) for task in shown], 2 + several, note)
