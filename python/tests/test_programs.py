@@ -17,7 +17,7 @@ from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import plots, style
 from flowloom.figures.drawing import NoDataError
-from flowloom.pages import report
+from flowloom.pages import playback, report
 from flowloom.runs.programs import lanes, longest, parts_of, placed, ranks_of, tasks_of
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
@@ -349,6 +349,18 @@ def test_ranks_have_tracks_in_perfetto(trained: WithTasks, tmp_path: Path) -> No
     facts = {fact.name: fact for fact in one.track_event.debug_annotations}
     assert (facts["iteration"].int_value, facts["operation"].string_value) == (0, "all_reduce")
     assert (facts["bus_bandwidth_bps"].double_value, facts["size_bytes"].int_value) == (3e11, 8 << 20)
+
+
+def test_playback_shows_what_ranks_do(trained: WithTasks, plain: Results) -> None:
+    run = programs.first(trained, "MERP")
+    found = playback.ranks(trained, run)
+    assert [one["name"] for one in found] == [f"web {rank}" for rank in range(8)]
+    parts = parts_of(trained, run, tasks_of(trained, run))["web", 3]
+    drawn: Any = found[3]["parts"]
+    assert [one[:3] for one in drawn] == [[p.start_ps / 1e3, (p.finish_ps or 0) / 1e3, p.task.operation] for p in parts]
+    assert {(operation, lane) for _, _, operation, lane in drawn} == {("compute", 0), ("all_reduce", 1)}
+    assert len(playback.ranks(of(plain, programs.training(100, 1)), run)) == playback.MOST_RANKS
+    assert playback.ranks(plain, run) == []
 
 
 def test_the_report_has_the_time_line_and_the_longest_tasks(trained: WithTasks, plain: Results) -> None:

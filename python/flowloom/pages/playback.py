@@ -21,7 +21,7 @@ from flowloom.figures.drawing import Array, numbers, one_per_system
 from flowloom.pages import report
 from flowloom.pages.explore import packed
 from flowloom.pages.web import web
-from flowloom.runs import again
+from flowloom.runs import again, programs
 from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data, Run
 
@@ -30,6 +30,8 @@ COLOURS = (*style.COLORS, "#8A63D2", "#8B4513", "#8F9300", "#D01C5B")
 """Colours of flows, kinds of packets and priority classes. Each colour is used twice: plain, then striped."""
 MOST = 150_000
 """The maximum number of transmissions of a system in a page; later transmissions are left out."""
+MOST_RANKS = 32
+"""The maximum number of ranks of programs in a page; of more ranks, some are shown, spread evenly."""
 MOST_VALUES = 200_000
 """The maximum number of values in the tables of agents of a system in a page; later values are left out."""
 CUT = ("trimmed", "returned")
@@ -141,6 +143,7 @@ def show(
         "dropped": dropped.astype(int)[played].tolist(),
         "tables": known,
         "tablesWhole": all_known,
+        "ranks": ranks(results, run),
         "flows": [
             {
                 "id": row["flow_id"], "size": row["size_bytes"], "wire": row["size_wire_bytes"], "start": row["start_ps"] / 1e3,
@@ -152,6 +155,28 @@ def show(
             for row in flows
         ],
     }  # fmt: skip
+
+
+def ranks(results: Data, run: Run) -> list[dict[str, object]]:
+    """Returns what ranks of programs do over time: by rank, the start and end of each part in ns, its
+    operation, and its lane among parts that overlap.
+    """
+    tasks = programs.tasks_of(results, run)
+    known = programs.ranks_of(results, run, tasks) if tasks else []
+    chosen = [known[i] for i in np.linspace(0, len(known) - 1, min(len(known), MOST_RANKS)).round().astype(int)]
+    found = programs.parts_of(results, run, tasks, chosen) if tasks else {}
+    until = float(run.end_ps or 0)
+
+    def row(part: programs.RankPart, lane: int) -> list[object]:
+        return [part.start_ps / 1e3, (until if part.finish_ps is None else part.finish_ps) / 1e3, part.task.operation, lane]
+
+    return [
+        {
+            "name": words.escaped(f"{rank[0]} {rank[1]}"),
+            "parts": [row(part, lane) for part, lane in zip(parts, programs.placed(parts, until), strict=True)],
+        }
+        for rank, parts in ((rank, found.get(rank, [])) for rank in chosen)
+    ]
 
 
 def tables(results: Data, run: Run, ports: Mapping[int, int]) -> tuple[list[dict[str, object]], bool]:

@@ -100,15 +100,17 @@ function arrange() {
   state.panes = [$('left').value, $('right').value].filter(value => value !== '').map(value => {
     const pane = document.createElement('section'), show = state.shows[value];
     pane.className = 'pane';
-    pane.innerHTML = '<h2></h2><canvas class="network" role="img"></canvas><canvas class="strip" role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
+    pane.innerHTML = '<h2></h2><canvas class="network" role="img"></canvas><canvas class="strip" role="img"></canvas><canvas class="ranks" role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
     pane.querySelector('h2').textContent = show.system;
     offer(show, pane);
-    const [canvas, over] = pane.querySelectorAll('canvas');
+    const [canvas, over, ranks] = pane.querySelectorAll('canvas');
     canvas.setAttribute('aria-label', `packets of ${show.system} on the network`);
-    over.onclick = event => seek(state.first + event.offsetX / over.clientWidth * (state.end - state.first));
+    ranks.setAttribute('aria-label', `computations and collectives of ranks of ${show.system} over time`);
+    over.onclick = ranks.onclick = event => seek(state.first + event.offsetX / event.currentTarget.clientWidth * (state.end - state.first));
     over.hidden = !state.peaks.size;
+    ranks.hidden = !show.ranks.length;
     $('panes').append(pane);
-    const shown = {show, pane, canvas, over};
+    const shown = {show, pane, canvas, over, ranks};
     canvas.onclick = event => choose(shown, event);
     return shown;
   });
@@ -172,6 +174,7 @@ function draw() {
   state.panes.forEach((shown, i) => {
     paint(shown.show, shown.canvas, state.now, drawn[i], unit, by, set);
     overTime(shown, by, set, done);
+    doing(shown, done);
     showState(shown.show, shown.pane, state.now);
   });
 }
@@ -188,6 +191,34 @@ function overTime(shown, by, set, done) {
     over.setAttribute('aria-label', `queue of ${name} over time: up to ${port < 0 ? 0 : show.queue[port].peak} packets`);
   }
   strip(over, `${name}: ${port < 0 ? 0 : waiting(show.queue[port], state.now)} packets, scale to ${most}`, set, shown.found, most, done);
+}
+
+// Draws what the ranks of programs do over time: a row for each rank, below the names of the operations.
+function doing({show, ranks}, done) {
+  if (!show.ranks.length) return;
+  const row = 10, top = 18, scale = devicePixelRatio || 1, width = ranks.clientWidth, height = top + row * show.ranks.length;
+  ranks.style.height = `${height}px`;
+  ranks.width = width * scale; ranks.height = height * scale;
+  const c = ranks.getContext('2d'), text = getComputedStyle(document.body).color, place = t => (t - state.first) / (state.end - state.first || 1) * width;
+  c.scale(scale, scale); c.font = '11px system-ui, sans-serif';
+  const operations = [...new Set(state.shows.flatMap(show => show.ranks.flatMap(({parts}) => parts.map(([, , operation]) => operation))))];
+  const colour = operation => operation === 'compute' ? OTHERS : COLOURS[operations.filter(name => name !== 'compute').indexOf(operation) % COLOURS.length];
+  let x = 4;
+  for (const operation of operations) {
+    c.fillStyle = colour(operation); c.fillRect(x, 4, 9, 9);
+    c.fillStyle = text; c.fillText(operation, x + 12, 12);
+    x += c.measureText(operation).width + 24;
+  }
+  const lanes = 1 + largest(show.ranks.flatMap(({parts}) => parts.map(part => part[3])), 0), tall = (row - 2) / lanes;
+  show.ranks.forEach(({parts}, i) => {
+    for (const [from, until, operation, lane] of parts) {
+      c.fillStyle = colour(operation);
+      c.fillRect(place(from), top + row * i + tall * lane, Math.max(place(until) - place(from) - 0.5, 0.5), tall);
+    }
+  });
+  c.strokeStyle = c.fillStyle = text;
+  c.fillText(`ranks from above: ${show.ranks[0].name} to ${show.ranks.at(-1).name}`, x + 8, 12);
+  c.lineWidth = 1.5; c.beginPath(); c.moveTo(done * width, top); c.lineTo(done * width, height); c.stroke();
 }
 
 function paint(show, canvas, t, {at, labels, cables}, unit, by, set) {
