@@ -345,6 +345,9 @@ def why(options: Options) -> int:
 
     (folder,) = folders(options)
     results = Results.open(folder).where(options.get("where"))
+    if options.get("collective"):
+        say(results.why_collective(options["collective"], options.get("point")))
+        return 0
     out = Path(console.path(options["out"])) if options.get("out") else folder / "figures" / "why"
     table = out.with_suffix("") if out.suffix.lower().lstrip(".") in SUFFIXES else out
     table = table.with_name(f"{table.name}.packets.parquet")

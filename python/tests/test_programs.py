@@ -389,6 +389,95 @@ def test_tasks_that_did_not_end_come_first(plain: Results) -> None:
     ]
 
 
+def message(flow: int, src: int, dst: int, start: float, finish: float | None, ideal: float = 5) -> dict[str, Any]:
+    """A row of the table of flows; times in microseconds."""
+    fct = None if finish is None else round((finish - start) * US)
+    row: dict[str, Any] = {
+        "flow_id": flow,
+        "src": src,
+        "dst": dst,
+        "size_bytes": 1000,
+        "start_ps": round(start * US),
+        "group_id": 1,
+    }
+    row |= {"finish_ps": None if finish is None else round(finish * US), "fct_ps": fct, "ideal_fct_ps": round(ideal * US)}
+    return row | {"slowdown": None if fct is None else fct / (ideal * US)}
+
+
+def delayed(plain: Results) -> WithTasks:
+    """A sum in a ring of three ranks, whose rank 1 begins late, and an earlier and shorter one."""
+    run = programs.first(plain, "TCP")
+    program = Program()
+    program.task("sum", {0: (0, 10), 1: (0, 10), 2: (0, 11)}, 0, "all_reduce", 3000)
+    program.task("sum", {0: (20, 52), 1: (23, 50), 2: (20, 61)}, 1, "all_reduce", 3000)
+    flows = [
+        message(0, 1, 2, 24, 30),
+        message(1, 0, 1, 20, 26),
+        message(2, 2, 0, 32, 50, ideal=6),
+        message(3, 0, 2, 50, 60),
+        message(4, 0, 2, 51, None),
+        # Arrives before the last one; and an end that the message of rank 0 could not have waited for.
+        message(5, 1, 2, 30, 55),
+        message(6, 1, 0, 40, 51),
+        {**message(7, 1, 2, 50, 60.5), "group_id": 9},
+    ]
+    return with_tasks(plain, {run.point: [program]}, {run.point: flows})
+
+
+def test_the_chain_of_a_collective_leads_back_from_the_end_of_its_last_rank(plain: Results) -> None:
+    results = delayed(plain)
+    found = results.why_collective()
+    assert (found.task.group_id, found.task.last_rank, found.ended_ps) == (1, 2, 61 * US)
+    assert [(one.flow_id, one.waited_ps / US, one.time_ps / US) for one in found.messages] == [(0, 1, 6), (2, 2, 18), (3, 0, 10)]
+    # Rank 1 began at 23: all times from the start of the collective to its end are in the sum.
+    assert found.begun_ps == 23 * US
+    spent = sum(one.waited_ps + one.time_ps for one in found.messages)
+    assert found.begun_ps + spent + (61 - 60) * US == found.ended_ps
+    text = str(found)
+    assert "sum, all_reduce of 3 kB between 3 ranks, iteration 1, group 1, took 41 µs" in text
+    assert "rank 2 (h2) ended last, 11 µs after the first rank" in text
+    assert "the last 3 messages before this end: 34 µs under way, 2.12 times the 16 µs in an unloaded network" in text
+    assert "before them: 3 µs until the first sender began; between them: 3 µs; after them: 1 µs until the rank ended" in text
+    point = programs.first(plain, "TCP").point
+    assert f"--point {point} --flow 2` explains the message that lost most time" in text
+    assert found.table().rows[1] == ["rank 2 (h2)", "rank 0 (h0)", "2", "1 kB", "12 µs", "2 µs", "18 µs", "6 µs", "3"]
+
+
+def test_a_rank_also_waits_for_its_own_messages(plain: Results) -> None:
+    run = programs.first(plain, "TCP")
+    program = Program(first=1)
+    program.task("sum", {0: (0, 10), 1: (0, 30)}, 0, "all_reduce", 3000)
+    flows = [message(0, 0, 1, 1, 9), message(1, 1, 0, 9, 28)]
+    found = with_tasks(plain, {run.point: [program]}, {run.point: flows}).why_collective()
+    assert [one.flow_id for one in found.messages] == [0, 1]
+
+
+def test_a_collective_is_named_by_its_name_or_number(plain: Results) -> None:
+    results = delayed(plain)
+    assert results.why_collective("sum").task.iteration == 1, "the slowest of its name"
+    assert results.why_collective(0).task.iteration == 0
+    assert str(results.why_collective(0)).endswith("it has no messages that ended before")
+    with pytest.raises(KeyError, match="no collective `sun` has ended\nhint: the collectives are sum;"):
+        results.why_collective("sun")
+    with pytest.raises(KeyError, match="no point has `point` = `x`"):
+        results.why_collective(point="x")
+    with pytest.raises(ValueError, match="no collective has ended"):
+        plain.why_collective()
+
+
+def test_of_a_long_chain_the_messages_that_lost_little_share_rows(plain: Results) -> None:
+    run = programs.first(plain, "TCP")
+    program = Program(first=1)
+    program.task("sum", {rank: (0, 6 * 60 + (rank == 0)) for rank in range(2)}, 0, "all_reduce", 3000)
+    flows = [message(i, i % 2, 1 - i % 2, 6 * i, 6 * i + 6, ideal=1 if i in (30, 31) else 5) for i in range(60)]
+    found = with_tasks(plain, {run.point: [program]}, {run.point: flows}).why_collective()
+    assert len(found.messages) == 60
+    rows = found.table().rows
+    assert [row[2] for row in rows] == [*map(str, range(18)), "", "30", "31", ""]
+    assert rows[18][0] == "12 messages" and rows[18][6:] == ["72 µs", "60 µs", "1.2"]
+    assert rows[-1][0] == "28 messages"
+
+
 def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, capfd: pytest.CaptureFixture[str]) -> None:
     assert plots.read_options({"span": "1ms,1500us", "workload": "web", "by": None}) == {"workload": "web", "span": (1.0, 1.5)}
     for bad in ("1ms", "2ms,1ms", "1,2", "a,b"):
@@ -401,3 +490,5 @@ def test_options_of_single_kinds_are_read_from_the_command_line(plain: Results, 
     assert "figures of the kind `fct_cdf` take no `by`\nhint: `utilisation` do" in capfd.readouterr().err
     assert main(["plot", str(plain.path), "--by", "tier", "--format", "csv"]) == 0
     assert capfd.readouterr().out.strip().endswith("utilisation.csv")
+    assert main(["why", str(plain.path), "--collective", "slowest"]) == 2
+    assert "no collective has ended" in capfd.readouterr().err

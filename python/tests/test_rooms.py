@@ -65,6 +65,7 @@ ORDINARY = {
     "requests": "a kind of traffic",
     "shuffle": "a kind of traffic",
     "collective": "what ranks do together, and a workload",
+    "chain": "messages that wait for each other, and a topology",
     "rail": "a group of links, and a topology",
 }
 """Names of entries that are words or arguments too, with what they mean where they are used."""

@@ -27,8 +27,8 @@ pub fn options(command: Command) -> Value {
         Command::Why(a) => {
             let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
             json!({
-                "command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "slowest": a.slowest, "group": a.group, "point": a.point,
-                "at": a.at, "where": a.r#where, "tail": a.tail, "limit": a.limit, "trace": a.trace,
+                "command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "slowest": a.slowest, "group": a.group,
+                "collective": a.collective, "point": a.point, "at": a.at, "where": a.r#where, "tail": a.tail, "limit": a.limit, "trace": a.trace,
                 "files": files, "out": out,
             })
         }

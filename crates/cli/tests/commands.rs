@@ -362,6 +362,9 @@ fn python_gets_its_options() {
     );
     let plot = options(&["plot", "r", "--workload", "job", "--span", "1ms,2ms", "--by", "rail"]);
     assert_eq!((&plot["workload"], &plot["span"], &plot["by"]), (&"job".into(), &"1ms,2ms".into(), &"rail".into()));
+    let why = options(&["why", "r", "--collective", "slowest", "--point", "a"]);
+    assert_eq!((&why["collective"], &why["point"], &why["flow"]), (&"slowest".into(), &"a".into(), &serde_json::json!([])));
+    assert_eq!(flowloom(&["why", "r", "--collective", "slowest", "--flow", "1"]), Outcome::Exit(exit::INPUT));
     let papers = options(&["papers", "merp", "fig5", "--profile", "smoke", "--strict"]);
     assert_eq!(
         papers,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from flowloom.why.chain import Chain
+
 
 class Results(Data):
     """The results of a run: returned by `flowloom.run`, `flowloom.open` and `Scenario.run`.
@@ -254,6 +256,36 @@ class Results(Data):
 
         point, last = chosen.stragglers(self, groups, point)
         return why_of(runnable(self).why(point, list(last), str(files), trace), last)
+
+    def why_collective(self, collective: str | int = "slowest", point: str | None = None) -> Chain:
+        """Explains which messages delayed the last rank of a collective, from the tables of the run.
+
+        The chain leads back from the end of the last rank: each message is the last that its
+        receiver got before it sent the next one.
+
+        Parameters
+        ----------
+        collective : str or int, default "slowest"
+            The name of the collective or its `group_id`. If several collectives have the name, such
+            as those of several iterations, the slowest of them is explained.
+        point : str, optional
+            The name of the point. By default, the point with the slowest of these collectives.
+
+        Returns
+        -------
+        Chain
+            The messages, the oldest first. It has `table()`.
+
+        Raises
+        ------
+        ValueError
+            If no collective has ended.
+        KeyError
+            If there is no such point, or if no such collective has ended.
+        """
+        from flowloom.why.chain import chain
+
+        return chain(self, str(collective), point)
 
     def why_class(
         self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."

@@ -12,9 +12,11 @@ Examples:
   flowloom why results/demo --slowest 10 --trace                 also write the packets around them as a table
   flowloom why results/demo --at load=0.8 --where 'size_bytes <= 100KB' --tail 0.99   small flows above the 99th percentile, per system
   flowloom why results/demo --point dctcp-seed1 --group slowest  the last flow to finish in each of the slowest groups
+  flowloom why results/training --collective slowest             the messages that delayed the slowest collective
 
 The command reruns the point with a trace of these flows: this takes as long as the first run, or twice as long with `--trace`. The parts of
-a flow sum to its completion time, and the mean parts of a class of flows to the mean completion time of the class.")]
+a flow sum to its completion time, and the mean parts of a class of flows to the mean completion time of the class. With `--collective` it
+only reads the tables of the run.")]
 pub struct WhyArgs {
     /// A results folder of `flowloom run`
     pub dir: PathBuf,
@@ -28,6 +30,10 @@ pub struct WhyArgs {
     /// longest
     #[arg(long, value_name = "slowest|N,...", conflicts_with = "flow")]
     pub group: Option<String>,
+    /// The messages that delayed the last rank of a collective, which has this name or `group_id`;
+    /// `slowest`: the collective that took longest
+    #[arg(long, value_name = "slowest|NAME|N", conflicts_with_all = ["flow", "slowest", "group", "at", "where", "tail", "trace", "files", "out"])]
+    pub collective: Option<String>,
     /// The point, if the run has several [default: the point with the largest slowdown]
     #[arg(long)]
     pub point: Option<String>,
