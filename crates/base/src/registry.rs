@@ -4,6 +4,11 @@
 //! parameters, and the table that `list`, `explain` and `check` read.
 
 use crate::params::Field;
+use plugin::library::Library;
+use std::sync::{Mutex, PoisonError};
+
+/// The parameter that names the file of a plug-in.
+pub const FILE: &str = "path";
 
 /// The declaration of an entry. Most entries need only the first two fields: `Meta { summary:
 /// "...", source: "...", ..Meta::PLAIN }`.
@@ -45,6 +50,9 @@ pub struct Meta {
     /// Why the flow engine, in which flows are fluids with max-min fair rates, does not model the
     /// entry and refuses it; empty if the flow engine models it.
     pub packets_only: &'static str,
+    /// Makes the entry of a plug-in from this entry, if it stands for plug-ins: its parameter
+    /// [`FILE`] names the file. The error completes a sentence about the plug-in.
+    pub plugin: Option<fn(&'static Library) -> Result<Entry, String>>,
     /// Whether it reads the backlog of its port and the bytes that the port has sent. These values
     /// are kept only for such entries.
     pub reads_port: bool,
@@ -78,6 +86,7 @@ impl Meta {
         shows: &[],
         queue_lengths: &[],
         packets_only: "",
+        plugin: None,
         reads_port: false,
     };
 }
@@ -186,6 +195,8 @@ pub struct Entry {
     pub text: &'static str,
     /// The text of the file of the shared state machine, if the entry uses one.
     pub machine: Option<&'static str>,
+    /// The plug-in that has made the entry, if any.
+    pub plugin: Option<&'static Library>,
 }
 
 impl Entry {
@@ -196,6 +207,25 @@ impl Entry {
     /// Returns the file header of the shared state machine, if the entry uses one.
     pub fn machine_head(&self) -> Option<String> {
         self.machine.map(head)
+    }
+}
+
+/// The entries of plug-ins that were made so far.
+static MADE: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+
+impl Entry {
+    /// Returns the entry of a plug-in that this entry stands for. It is made once. The error
+    /// completes a sentence about the plug-in.
+    pub fn of_plugin(&'static self, library: &'static Library) -> Result<&'static Entry, String> {
+        let make = self.meta.plugin.ok_or("it is not for this part of a system")?;
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |entry: &&&Entry| entry.name == self.name && entry.plugin.is_some_and(|known| std::ptr::eq(known, library));
+        if let Some(known) = made.iter().find(is_it) {
+            return Ok(known);
+        }
+        let entry: &'static Entry = Box::leak(Box::new(make(library)?));
+        made.push(entry);
+        Ok(entry)
     }
 }
 
@@ -262,6 +292,7 @@ macro_rules! registry {
                 let machine: &[&'static str] = &[$($machine)?];
                 machine.first().copied()
             },
+            plugin: None,
         }),*];
 
         impl AnyParams {
@@ -294,7 +325,13 @@ macro_rules! registry {
             }
             /// Returns the declaration of the entry.
             pub fn meta(&self) -> &'static $crate::registry::Meta {
-                match self { $(AnyParams::$ty(_) => &$name::META),* }
+                self.entry().meta
+            }
+            /// Returns the entry.
+            pub fn entry(&self) -> &'static $crate::registry::Entry {
+                let entry = ROOM.entry(self.name()).expect("every entry is in its room");
+                match self { $(AnyParams::$ty(p) => $crate::params::Params::plugin(p)),* }
+                    .map_or(entry, |library| entry.of_plugin(library).expect("checked when it was read"))
             }
             /// Builds the entry.
             pub fn build(&self, env: &$env) -> $any {

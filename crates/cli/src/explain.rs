@@ -7,9 +7,14 @@ use base::params::{Field, nearest};
 use base::registry::{Entry, Needs, Room};
 use scenario::{ROOMS, SLOTS, Slot, TABLES};
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Returns the explanations of everything that has the name `kind`. Fails if the name is unknown.
 pub fn text(kind: &str) -> Result<String, Failure> {
+    if Path::new(kind).extension().is_some() {
+        let (room, entry) = scenario::of_file(kind).map_err(Failure::input)?;
+        return Ok(explain_entry(room, entry));
+    }
     let entries = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
     let mut texts: Vec<String> =
         entries.filter(|(_, entry)| entry.name == kind).map(|(room, entry)| explain_entry(room, entry)).collect();
@@ -163,7 +168,7 @@ fn parameters(fields: &[Field]) -> String {
     for field in fields {
         let default = if field.default.is_empty() { "(must be given)" } else { field.default };
         let allowed =
-            (field.range)().map_or_else(field.expects, |(low, high)| format!("{}; from {low} to {high}", (field.expects)()));
+            field.range().map_or_else(field.expects, |(low, high)| format!("{}; from {low} to {high}", (field.expects)()));
         rows.push(vec![field.name.to_owned(), default.to_owned(), allowed, field.source.to_owned()]);
     }
     let aligned = columns("  ", &rows);

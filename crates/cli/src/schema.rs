@@ -100,7 +100,7 @@ fn object(keys: Map<String, Value>, required: &[&str]) -> Value {
 /// Returns the schemas of keys, with their descriptions and defaults.
 fn keys(fields: &[Field], swept: Swept) -> Map<String, Value> {
     let one = |field: &Field| {
-        let mut value = swept.of(value_schema(&(field.shape)(), (field.range)()));
+        let mut value = swept.of(value_schema(&(field.shape)(), field.range()));
         let source =
             if field.default.is_empty() { String::new() } else { format!(" Default: {} ({}).", field.default, field.source) };
         value["description"] = json!(format!("{}{source}", field.about.trim()));

@@ -157,7 +157,7 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
             parameter.set_item("name", field.name)?;
             parameter.set_item("default", if field.default.is_empty() { None } else { Some(field.default) })?;
             parameter.set_item("allowed", (field.expects)())?;
-            parameter.set_item("range", (field.range)())?;
+            parameter.set_item("range", field.range())?;
             parameter.set_item("source", field.source)?;
             parameter.set_item("about", field.about.trim())?;
             fields.append(parameter)?;

@@ -42,6 +42,7 @@ pub mod topology;
 pub mod workload;
 
 pub use files::Files;
+pub use files::plugins::{Interpreter, set_interpreter};
 pub use load::load;
 pub use memory::Memory;
 pub use plan::keys::plain_name;
@@ -52,7 +53,7 @@ pub use plan::selection::FlowSet;
 pub use plan::spec::{Demand, Options, Plan, Point, QueueLength, RunSpec, Sample, profiles};
 pub use plan::tasks::{RunTask, RunTasks};
 pub use plan::unloaded::Unloaded;
-pub use rooms::{ROOMS, TABLES, TableOf};
+pub use rooms::{ROOMS, TABLES, TableOf, of_file};
 pub use system::engine::{Engine, EngineKind};
 pub use system::envs::Envs;
 pub use system::ideal::IdealName;

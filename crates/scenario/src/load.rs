@@ -41,7 +41,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
         layers.set(key, value, &mut sources);
     }
     let Layers { mut root, problems: mut early, .. } = layers;
-    implied::fill(&mut root);
+    implied::fill(&mut root, &files);
     let seeds = options.seeds.as_ref().map(|seeds| check_seeds(seeds, &mut sources, &mut early));
     let mut problems = early;
     let draft = read_and_check(&root, &files, seeds, options.memory, &mut problems);
@@ -171,7 +171,7 @@ fn other_profiles(base: &Table, profiles: Option<&Node>, options: &Options, file
     for entry in table.entries.iter().filter(|e| !options.profiles.contains(&e.key)) {
         let mut layers = Layers::new(base.clone());
         layers.profile(Some(profiles), &entry.key, 0, entry.key_at);
-        implied::fill(&mut layers.root);
+        implied::fill(&mut layers.root, files);
         read_and_check(&layers.root, files, None, options.memory, &mut layers.problems);
         let mut places = BTreeSet::from([entry.key_at, entry.node.at]);
         collect_places(&entry.node, &mut places);

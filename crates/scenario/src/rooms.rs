@@ -1,13 +1,15 @@
 //! The only list of rooms, and the list of tables without a kind.
 
 use crate::event::params::{EventParams, FailureParams, RandomParams};
+use crate::files::Files;
 use crate::plan::keys::{Head, NicParams, SampleParams};
 use crate::plan::measure::Measure;
 use crate::plan::seeds::AutoSeeds;
 use crate::seek::{ClaimParams, SeekParams, SettingParams};
 use crate::system::engine::Engine;
 use base::params::{Field, Params as _};
-use base::registry::Room;
+use base::registry::{Entry, Room};
+use std::path::Path;
 
 /// All rooms, in the order of `flowloom list`.
 pub const ROOMS: &[Room] = &[
@@ -24,6 +26,22 @@ pub const ROOMS: &[Room] = &[
     crate::deadline::ROOM,
     fabric::ideal::ROOM,
 ];
+
+/// Loads the plug-in in a file, whose path is relative to the current folder. Returns its entry with
+/// its room. The error is a complete message.
+pub fn of_file(path: &str) -> Result<(&'static Room, &'static Entry), String> {
+    let library = Files::new(Path::new("")).plugin(path)?;
+    let all = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
+    let made = all.filter_map(|(room, entry)| entry.meta.plugin.map(|_| (room, entry.of_plugin(library))));
+    let mut problem = String::new();
+    for (room, entry) in made {
+        match entry {
+            Ok(entry) => return Ok((room, entry)),
+            Err(why) => problem = why,
+        }
+    }
+    Err(format!("cannot use the plug-in `{path}`: {problem}"))
+}
 
 /// A table of a scenario without a kind.
 #[derive(Clone, Copy, Debug)]

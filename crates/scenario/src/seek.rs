@@ -243,7 +243,7 @@ pub(crate) fn read(root: &Table, problems: &mut Vec<Item>) -> Option<Seek> {
 }
 
 fn reader<'a>(part: Part<'a>, fields: &'a [Field], problems: &'a mut Vec<Item>) -> PartReader<'a> {
-    PartReader { part, fields, problems, instead: None }
+    PartReader { part, fields, problems, instead: None, plugin: None }
 }
 
 /// Returns the tables of a list like `[[seek.setting]]`, with their names in messages and their

@@ -30,6 +30,9 @@ pub enum RunError {
     /// The workload cannot be drawn.
     #[error("{0}")]
     Workload(String),
+    /// A function of a plug-in has failed.
+    #[error("{0}")]
+    Plugin(String),
     /// The time of a flow cannot be broken down, since its packets take several paths at once. Holds
     /// the name of the transport.
     #[error(

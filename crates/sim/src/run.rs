@@ -19,10 +19,11 @@ use crate::start::Beginning;
 use crate::timeline::with_tasks;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
+use plugin::library::Failure;
 use proto::Kind;
 use scenario::{RunSpec, Unloaded};
 use std::mem::take;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// Events between two calls of the watcher: some hundredths of a second.
@@ -198,8 +199,23 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
-/// Runs all parts to the end and collects the outcome.
+/// Runs all parts to the end and collects the outcome. The failure of a plug-in ends the run with an
+/// error.
 fn drive<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    whole: Whole<E, P>,
+    actors: Vec<Actor>,
+    alone: &[Unloaded],
+    control: Watcher<'_>,
+) -> Result<(Outcome, P), RunError> {
+    let run = AssertUnwindSafe(|| drive_parts(spec, whole, actors, alone, control));
+    catch_unwind(run).unwrap_or_else(|panic| match panic.downcast::<Failure>() {
+        Ok(failure) => Err(RunError::Plugin(failure.to_string())),
+        Err(panic) => resume_unwind(panic),
+    })
+}
+
+fn drive_parts<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     mut whole: Whole<E, P>,
     mut actors: Vec<Actor>,
@@ -309,7 +325,6 @@ mod tests {
     use base::LinkId;
     use proto::Packet;
     use scenario::Options;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// A probe that panics when the last host sends, whichever part the host is in.
     #[derive(Clone)]

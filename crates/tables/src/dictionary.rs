@@ -91,7 +91,7 @@ bytes of the file before the comma in front of that key. The manifest of a point
 and the hash of each of its tables (`files`). The manifest of the run holds the hash of the manifest
 of each point that is done (`done`), the length and the hash of `points.parquet` and
 `summary.parquet` (`files`), and the hash of each file that the scenario reads (`inputs`; the hash
-is of the content without a byte order mark). A hash is XXH3 with 64 bits, as 16 hexadecimal digits. It detects
+is of the content without a byte order mark; the hash of a plug-in is `sha256:` and its SHA-256). Any other hash is XXH3 with 64 bits, as 16 hexadecimal digits. It detects
 damage and edits, but not forgery.
 
 Every command that reads a folder, and `flowloom.open`, check the manifests first, and each table when

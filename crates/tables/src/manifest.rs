@@ -87,7 +87,8 @@ pub struct RunManifest {
 pub struct Input {
     /// Its path as written in the scenario.
     pub path: String,
-    /// A hash of its content without a byte order mark, as 16 hexadecimal digits.
+    /// A hash of its content without a byte order mark, as 16 hexadecimal digits; of a plug-in,
+    /// `sha256:` and its SHA-256.
     pub hash: String,
 }
 

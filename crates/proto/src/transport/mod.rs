@@ -30,6 +30,7 @@ pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
 pub mod phost;
+pub mod plugin;
 pub mod powertcp;
 pub mod sird;
 pub mod ssp;
@@ -46,6 +47,7 @@ base::registry! {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         cubic: Cubic on tcp::TEXT, bbr: Bbr on tcp::TEXT, swift: Swift on tcp::TEXT, mptcp: Mptcp on tcp::TEXT,
+        plugin: Plugin on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
         ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
         dcqcn: Dcqcn on roce::TEXT, timely: Timely on roce::TEXT, hpcc: Hpcc on roce::TEXT,

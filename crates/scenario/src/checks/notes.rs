@@ -6,6 +6,8 @@ use crate::plan::draft::{Draft, Section, Variant, combinations};
 use crate::system::envs::{self, Envs};
 use crate::system::slots::System;
 use base::Offers;
+use base::text::escaped;
+use plugin::library::Code;
 use proto::policy::Policy as _;
 
 /// Returns a line for each note of each system, with the swept values that the note applies to.
@@ -37,7 +39,28 @@ pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
     if more > 0 {
         lines.push(format!("# and {more} more\n"));
     }
+    lines.extend(code(draft));
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
+}
+
+/// Returns a line for each plug-in that says where its code runs.
+fn code(draft: &Draft) -> Vec<String> {
+    let systems = draft.systems.iter().flat_map(|section| &section.variants).map(|variant| &variant.value);
+    let plugins = systems.flat_map(System::plugins).filter(|plugin| !plugin.digest.is_empty());
+    let mut lines: Vec<String> = Vec::new();
+    for plugin in plugins {
+        let line = match plugin.code {
+            Code::Native => "native code, which runs with your rights: use only plug-ins that you trust",
+            Code::Python => {
+                "Python code, which runs with your rights, on one thread; a call takes about as long as a packet without it"
+            }
+        };
+        let line = format!("# plug-in `{}` ({}): {line}\n", escaped(&plugin.file), plugin.name);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Returns the notes of a system in its environment.

@@ -23,6 +23,9 @@ use fabric::net::Net;
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// The start of the hash of a plug-in; other hashes are 64-bit XXH3.
+const SHA256: &str = "sha256:";
+
 impl Point {
     /// Returns the point as TOML: no comments, no lists, and a line for each file that it reads.
     pub fn resolved(&self) -> String {
@@ -41,7 +44,9 @@ impl RunSpec {
         let files = self.topology.build(&envs::topology(&self.files)).files();
         let more = self.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&self.env(i)).files());
         let hash = |file: &str| self.files.hash(file).map_or_else(|e| e, |h| format!("{h:016x}"));
-        files.into_iter().chain(more).map(|file| (file.clone(), hash(&file))).collect()
+        let plugins = self.system.plugins().filter(|library| !library.digest.is_empty());
+        let plugins = plugins.map(|library| (library.file.clone(), format!("{SHA256}{}", library.digest)));
+        files.into_iter().chain(more).map(|file| (file.clone(), hash(&file))).chain(plugins).collect()
     }
 }
 

@@ -1,25 +1,26 @@
 //! Settings that the META of an entry implies for other parts (`implies`). They are written into
 //! the system's table before it is read, where the scenario does not set them.
 
+use crate::files::Files;
 use crate::system::slots::{SLOTS, Slot};
 use crate::text::tree::{Node, Table, Value, parse_value};
 use base::params::Raw;
-use base::registry::Entry;
+use base::registry::{Entry, FILE};
 
 /// Adds the implied settings of its entries to every system.
-pub(crate) fn fill(root: &mut Table) {
+pub(crate) fn fill(root: &mut Table, files: &Files) {
     if let Some(Value::List(systems)) = root.get_mut("system").map(|entry| &mut entry.node.value) {
-        systems.iter_mut().filter_map(Node::table_mut).for_each(fill_system);
+        systems.iter_mut().filter_map(Node::table_mut).for_each(|system| fill_system(system, files));
     }
 }
 
-fn fill_system(system: &mut Table) {
+fn fill_system(system: &mut Table, files: &Files) {
     // Earlier entries take precedence. The transport, whose slot is first, comes late: a policy or
     // an agent has stricter needs for queues. The router comes last: its own packets work with any
     // queues.
     let (routers, others): (Vec<&Slot>, Vec<&Slot>) = SLOTS.iter().rev().partition(|slot| slot.name == "router");
     for slot in others.into_iter().chain(routers) {
-        let Some((entry, kind)) = part(system, slot) else { continue };
+        let Some((entry, kind)) = part(system, slot, files) else { continue };
         // Values for the entry's own slot are for tests only; a scenario uses its defaults.
         for (key, value) in
             entry.meta.implies.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
@@ -30,9 +31,19 @@ fn fill_system(system: &mut Table) {
 }
 
 /// Returns the entry that a system names in a slot, and the node that names it.
-fn part(system: &Table, slot: &Slot) -> Option<(&'static Entry, Node)> {
-    let kind = &system.get(slot.name)?.node.table()?.get("kind")?.node;
-    Some((slot.room.entry(kind.text()?)?, kind.clone()))
+fn part(system: &Table, slot: &Slot, files: &Files) -> Option<(&'static Entry, Node)> {
+    let table = system.get(slot.name)?.node.table()?;
+    let kind = &table.get("kind")?.node;
+    let entry = slot.room.entry(kind.text()?)?;
+    if entry.meta.plugin.is_none() {
+        return Some((entry, kind.clone()));
+    }
+    // The first of several plug-ins counts. What cannot be loaded is reported by the reader.
+    let path = match &table.get(FILE)?.node {
+        Node { value: Value::List(paths), .. } => paths.first()?.text()?,
+        node => node.text()?,
+    };
+    Some((entry.of_plugin(files.plugin(path).ok()?).ok()?, kind.clone()))
 }
 
 /// Sets a key of a part, such as `qdisc.classes`, if the system does not set it and the kind of the

@@ -23,7 +23,7 @@ pub(crate) struct Reading<'a> {
 
 impl Reading<'_> {
     pub(crate) fn reader<'b>(&'b mut self, part: Part<'b>, fields: &'b [Field]) -> PartReader<'b> {
-        PartReader { part, fields, problems: &mut self.problems, instead: None }
+        PartReader { part, fields, problems: &mut self.problems, instead: None, plugin: None }
     }
 
     /// Returns a node as a table, or reports a problem if it is not a table.

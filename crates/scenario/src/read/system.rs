@@ -1,6 +1,7 @@
 //! Reading `[[system]]`, slot by slot, and the host ports.
 
 use super::section::Reading;
+use crate::files::Files;
 use crate::plan::draft::Section;
 use crate::plan::keys::{Head, NicParams};
 use crate::plan::render::{RenderedPart, parts_of_slots};
@@ -11,6 +12,7 @@ use crate::text::part::{Part, PartReader, kind_of, listed};
 use crate::text::tree::{Table, Value};
 use base::Limit;
 use base::params::{Auto, Params as _, Raw, Reader};
+use base::registry::{Entry, FILE};
 use base::text::escaped;
 
 impl Reading<'_> {
@@ -93,7 +95,8 @@ impl Reading<'_> {
 
     /// Reads one system in one variant.
     fn system(&mut self, part: Part<'_>, label: &str, head: &Head) -> Option<(System, Vec<RenderedPart>)> {
-        let mut source = SystemReader { part, mtu: head.mtu.0, problems: &mut self.problems, nic: NicParams::defaults() };
+        let mut source =
+            SystemReader { part, mtu: head.mtu.0, problems: &mut self.problems, files: self.files, nic: NicParams::defaults() };
         let system = System::read(label, &mut source)?;
         let parts = parts_of_slots(&system, source.nic);
         Some((system, parts))
@@ -105,8 +108,28 @@ struct SystemReader<'a> {
     part: Part<'a>,
     mtu: u64,
     problems: &'a mut Vec<Item>,
+    files: &'a Files,
     /// The host ports as they were given.
     nic: NicParams,
+}
+
+impl SystemReader<'_> {
+    /// Returns the entry of the plug-in that a part names, if its kind stands for plug-ins, and the
+    /// kind otherwise.
+    fn of_plugin(&mut self, kind: &'static Entry, part: Part<'_>) -> Option<&'static Entry> {
+        if kind.meta.plugin.is_none() {
+            return Some(kind);
+        }
+        let mut reader = PartReader { part, fields: kind.fields, problems: self.problems, instead: None, plugin: None };
+        let Some(Raw::Str(path)) = reader.get(FILE) else {
+            reader.fail(FILE, "is not a text in quotes".to_owned());
+            return None;
+        };
+        let refused = |why| format!("cannot use the plug-in `{path}` here: {why}");
+        let entry = self.files.plugin(&path).and_then(|library| kind.of_plugin(library).map_err(refused));
+        let hint = "the file is found relative to the folder of the scenario; docs/plugins.md explains how to build it";
+        entry.map_err(|message| self.problems.push(part.problem(FILE, message, "this file", hint))).ok()
+    }
 }
 
 impl Source for SystemReader<'_> {
@@ -126,8 +149,10 @@ impl Source for SystemReader<'_> {
             None => Part { table: &empty, at: self.part.at, path: &path },
         };
         let kind = kind_of(&slot.room, slot.default_kind(), part, self.problems)?;
+        let kind = self.of_plugin(kind, part)?;
         part.refuse_unknown(kind.fields, &["kind"], self.problems);
-        read(kind.name, &mut PartReader { part, fields: kind.fields, problems: self.problems, instead: None }).map(Some)
+        let (fields, plugin) = (kind.fields, kind.plugin);
+        read(kind.name, &mut PartReader { part, fields, problems: self.problems, instead: None, plugin }).map(Some)
     }
 
     /// Reads the host ports. Their queue discipline is that of the switches unless another kind is
@@ -140,7 +165,7 @@ impl Source for SystemReader<'_> {
         let table = entry.and_then(|e| e.node.table()).unwrap_or(&empty);
         let part = Part { table, at: entry.map_or(system.at, |e| e.key_at), path: &path };
         part.refuse_unknown(NicParams::FIELDS, &["qdisc"], self.problems);
-        let mut reader = PartReader { part, fields: NicParams::FIELDS, problems: self.problems, instead: None };
+        let mut reader = PartReader { part, fields: NicParams::FIELDS, problems: self.problems, instead: None, plugin: None };
         self.nic = NicParams::read(&mut reader);
         let low_water_bytes = match self.nic.low_water {
             Auto::Auto => Some(2 * self.mtu),
@@ -171,7 +196,7 @@ impl Source for SystemReader<'_> {
         let kind = kind_of(&slot.room, slot.default_kind(), qdisc, problems)?;
         qdisc.refuse_unknown(kind.fields, &["kind"], problems);
         let instead = Some(("limit", Raw::Str("unlimited".into())));
-        let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead };
+        let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead, plugin: None };
         let qdisc = fabric::qdisc::AnyParams::read(kind.name, &mut reader)?;
         Some(Nic { qdisc, low_water_bytes })
     }

@@ -6,6 +6,7 @@ use crate::system::envs::Envs;
 use base::given::{Given, GivenPart};
 use base::params::{Problem, Reader};
 use base::registry::{Entry, Meta, Needs, Room};
+use plugin::library::Library;
 
 /// A named place for one part of a system.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +90,10 @@ impl System {
         let given = |part: SystemPart| GivenPart { slot: part.slot.name, kind: part.entry.name, values: part.values };
         Given::new(self.parts().into_iter().map(given).collect())
     }
+    /// Returns the plug-ins among its parts.
+    pub fn plugins(&self) -> impl Iterator<Item = &'static Library> + use<> {
+        self.parts().into_iter().filter_map(|part| part.entry.plugin)
+    }
     /// Returns whether some part needs ACKs to take the path of the data in reverse.
     pub fn reverse_path(&self) -> bool {
         self.metas().iter().any(|meta| meta.needs.reverse_path)
@@ -137,8 +142,7 @@ macro_rules! system {
                 let mut parts = Vec::new();
                 $(if let Some(params) = system!(@filled $unfilled self.$slot) {
                     let slot = slot(stringify!($slot));
-                    let entry = slot.room.entry(params.name()).expect("every entry is in its room");
-                    parts.push(SystemPart { slot, entry, values: params.show() });
+                    parts.push(SystemPart { slot, entry: params.entry(), values: params.show() });
                 })*
                 parts
             }

@@ -5,6 +5,7 @@ use crate::text::diag::{Item, LISTED, Place};
 use crate::text::tree::{Table, Value};
 use base::params::{Field, Problem, Raw, Reader, nearest};
 use base::registry::{Entry, Room};
+use plugin::library::Library;
 
 /// A table of the scenario with its name in messages and the place of its header.
 #[derive(Clone, Copy)]
@@ -60,12 +61,17 @@ pub(crate) struct PartReader<'a> {
     pub problems: &'a mut Vec<Item>,
     /// A key and the value to use if that key is not given.
     pub instead: Option<(&'static str, Raw)>,
+    /// The plug-in whose parameters are read, if they are those of a plug-in.
+    pub plugin: Option<&'static Library>,
 }
 
 impl Reader for PartReader<'_> {
     fn get(&mut self, key: &'static str) -> Option<Raw> {
         let given = self.part.table.get(key).map(|e| e.node.raw());
         given.or_else(|| self.instead.as_ref().filter(|(k, _)| *k == key).map(|(_, raw)| raw.clone()))
+    }
+    fn plugin(&self) -> Option<&'static Library> {
+        self.plugin
     }
     fn fail(&mut self, key: &'static str, message: String) {
         let field = self.fields.iter().find(|f| f.name == key);

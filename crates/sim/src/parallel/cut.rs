@@ -2,6 +2,7 @@
 
 use base::{Dur, LinkId, NodeId, Time};
 use fabric::net::Net;
+use plugin::library::Code;
 use proto::Flow;
 use scenario::{RunSpec, Unloaded};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub enum Uncut {
     Paths,
     /// Flows wait for other flows that may be given up: see [`Cut::forbids`].
     Gives,
+    /// A plug-in runs in an interpreter.
+    Interpreter,
 }
 
 impl Uncut {
@@ -44,6 +47,7 @@ impl Uncut {
             Uncut::Paths => {
                 Some("replies take the path of the data, so a host that changes the path of a flow changes both directions at once")
             }
+            Uncut::Interpreter => Some("a plug-in in Python runs on one thread"),
             Uncut::Gives => Some("flows wait for other flows that may be given up, within the delay of a link or for a deadline"),
         }
     }
@@ -86,6 +90,9 @@ impl Cut {
         }
         if spec.system.changes_both_paths() {
             return Err(Uncut::Paths);
+        }
+        if spec.system.plugins().any(|plugin| plugin.code == Code::Python) {
+            return Err(Uncut::Interpreter);
         }
         let parts = match threads {
             Threads::Exactly(0 | 1) | Threads::UpTo(0 | 1) => return Err(Uncut::Asked),

@@ -50,6 +50,10 @@ pub trait Congestion {
     /// Called when a segment is handed to the NIC. `sent` bytes of the flow, the segment included,
     /// were sent at least once.
     fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
+    /// Adds what it has counted for the flow since the last call: `add` takes the index of a counter
+    /// of the transport and a number.
+    #[inline(always)]
+    fn count(&self, _state: &mut Self::State, _add: impl FnMut(usize, u64)) {}
     /// Returns the largest number of bytes in flight, independent of the window: for controllers
     /// with a rate of their own. Called when a flow opens and on every ACK of new data.
     fn most(&self, _state: &Self::State) -> u64 {

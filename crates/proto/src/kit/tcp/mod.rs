@@ -197,6 +197,7 @@ impl<C: Congestion> Tcp<C> {
         if acked.fast_retransmit {
             cx.note_fast_retransmit(flow);
         }
+        self.control.count(&mut sender.control, |counter, n| cx.count(flow, counter, n));
         if sender.is_done() {
             let sender = self.senders.remove(flow);
             if self.config.continues {
@@ -264,6 +265,7 @@ impl<C: Congestion> Transport for Tcp<C> {
             self.give_up(flow, cx);
         } else {
             sender.on_timeout(cx.now, &self.config, &self.control);
+            self.control.count(&mut sender.control, |counter, n| cx.count(flow, counter, n));
             Self::wake(&mut self.ready, &self.config, flow, sender);
         }
     }

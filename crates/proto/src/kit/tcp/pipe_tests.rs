@@ -8,7 +8,7 @@ use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::{
-    AnyParams, AnyTransport, aemon, bbr, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, swift, tcp_ecn,
+    AnyParams, AnyTransport, aemon, bbr, botcp, cubic, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, plugin, swift, tcp_ecn,
 };
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, Rng, Time};
@@ -64,6 +64,7 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Cubic(cubic::Params { tcp: sack(&quick), hystart: false, ..cubic::Params::defaults() }),
         AnyParams::Bbr(bbr::Params::defaults()),
         AnyParams::Bbr(bbr::Params { ecn: true, tcp: sack(&delayed), ..bbr::Params::defaults() }),
+        AnyParams::Plugin(plugin::Params::defaults()),
         AnyParams::Swift(swift::Params::defaults()),
         AnyParams::Swift(swift::Params { tcp: quick.clone(), ..swift::Params::defaults() }),
         AnyParams::Mptcp(mptcp::Params::defaults()),

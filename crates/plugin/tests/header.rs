@@ -1,0 +1,105 @@
+//! The header for C declares the same structures and numbers as `abi`.
+
+use flowloom_plugin::abi::*;
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Command;
+
+/// (structure in C, size, fields with their offsets)
+type Layout = (&'static str, usize, Vec<(&'static str, usize)>);
+
+macro_rules! layout {
+    ($type:ty, $name:literal, $($field:ident),*) => {
+        ($name, size_of::<$type>(), vec![$((stringify!($field), offset_of!($type, $field))),*])
+    };
+}
+
+fn layouts() -> Vec<Layout> {
+    vec![
+        layout!(Host, "flowloom_host", smss, header, init_window, nic_rate_bps, max_rtt_ps),
+        layout!(Flow, "flowloom_flow", number, size, start_ps, deadline_ps),
+        layout!(Window, "flowloom_window", cwnd, ssthresh),
+        layout!(Ack, "flowloom_ack", now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited),
+        layout!(Loss, "flowloom_loss", flight, cause, after_mark),
+        layout!(Parameter, "flowloom_parameter", name, default_text, lowest, highest, source, about, kind, reserved),
+        layout!(Counter, "flowloom_counter", name, unit, about),
+        ("flowloom_value", size_of::<Value>(), Vec::new()),
+        layout!(
+            Table,
+            "flowloom_table",
+            version,
+            room,
+            size,
+            parameter_size,
+            counter_size,
+            host_size,
+            flow_size,
+            window_size,
+            ack_size,
+            loss_size,
+            ecn,
+            knows,
+            name,
+            summary,
+            source,
+            parameters,
+            parameter_count,
+            counters,
+            counter_count,
+            own_size,
+            state_size,
+            context,
+            create,
+            open,
+            on_ack,
+            on_loss,
+            on_mark,
+            on_feedback,
+            before_loss,
+            on_sent,
+            most,
+            not_before,
+            inherit,
+            count,
+            close,
+            destroy,
+            failure
+        ),
+    ]
+}
+
+#[test]
+fn the_header_has_the_same_layout_and_numbers() {
+    let mut checks = vec![
+        format!("FLOWLOOM_VERSION == {VERSION}"),
+        format!("FLOWLOOM_CONGESTION == {CONGESTION}"),
+        format!("FLOWLOOM_OK == {OK} && FLOWLOOM_NO_EFFECT == {NO_EFFECT} && FLOWLOOM_FAILED == {FAILED}"),
+        format!("FLOWLOOM_NEVER == UINT64_C({NEVER})"),
+        format!("FLOWLOOM_KNOWS_SIZE == {KNOWS_SIZE} && FLOWLOOM_KNOWS_DEADLINE == {KNOWS_DEADLINE}"),
+        format!("FLOWLOOM_DUPLICATES == {DUPLICATES} && FLOWLOOM_TIMEOUT == {TIMEOUT}"),
+    ];
+    let types = [
+        ("INTEGER", Type::Integer),
+        ("NUMBER", Type::Number),
+        ("FRACTION", Type::Fraction),
+        ("TIME", Type::Time),
+        ("SIZE", Type::Size),
+        ("RATE", Type::Rate),
+        ("FLAG", Type::Flag),
+    ];
+    checks.extend(types.into_iter().map(|(name, kind)| format!("FLOWLOOM_{name} == {}", kind as u32)));
+    for (name, size, fields) in layouts() {
+        checks.push(format!("sizeof({name}) == {size}"));
+        checks.extend(fields.into_iter().map(|(field, at)| format!("offsetof({name}, {field}) == {at}")));
+    }
+    let lines: Vec<String> = checks.iter().map(|check| format!("_Static_assert({check}, \"{check}\");")).collect();
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("header.c");
+    std::fs::write(&source, format!("#include \"flowloom.h\"\n{}\n", lines.join("\n"))).unwrap();
+    let include = format!("-I{}", Path::new(env!("CARGO_MANIFEST_DIR")).join("include").display());
+    for standard in ["-std=c11", "-std=c17"] {
+        let mut cc = Command::new("cc");
+        cc.args([standard, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", &include]).arg(&source);
+        let output = cc.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
