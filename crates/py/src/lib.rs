@@ -6,6 +6,7 @@ mod fluid;
 mod numbers;
 mod results;
 mod scenario;
+mod script;
 mod seek;
 mod signals;
 mod why;
@@ -21,6 +22,8 @@ use std::path::PathBuf;
 /// Times are in picoseconds, sizes in bytes and rates in bit/s unless a name has another unit.
 #[pymodule]
 mod _core {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::errors::{RunError, ScenarioError, StorageError};
     #[pymodule_export]
@@ -35,6 +38,12 @@ mod _core {
     use super::seek::seek;
     #[pymodule_export]
     use super::{compare, content_hash, entries, main, may_write, nearest, rooms};
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        ::scenario::set_interpreter(super::script::load);
+        Ok(())
+    }
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]

@@ -1,0 +1,440 @@
+//! Plug-ins in Python: a class whose methods are called through the table of functions of a plug-in.
+//! docs/plugins.md describes the class. An exception becomes a failure of the plug-in.
+#![allow(unsafe_code)]
+
+use plugin::abi::{
+    Ack, CONGESTION, Counter, FAILED, Flow, Host, KNOWS_DEADLINE, KNOWS_SIZE, Loss, NEVER, NO_EFFECT, OK, Own, Parameter,
+    StateBytes, TIMEOUT, Table, Type, VERSION, Value, Window,
+};
+use plugin::library::{Code, Library};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An acknowledgment of new data, as a Python plug-in sees it.
+#[pyclass(frozen, get_all, name = "Ack", module = "flowloom._core")]
+struct AckOf {
+    now_ps: u64,
+    acked: u64,
+    slow_start: u64,
+    snd_una: u64,
+    snd_nxt: u64,
+    srtt_ps: u64,
+    rtt_ps: Option<u64>,
+    waited_ps: u64,
+    ece: bool,
+    window_limited: bool,
+}
+
+/// The window of a flow, which `on_ack` may change.
+#[pyclass(get_all, set_all, name = "Window", module = "flowloom._core")]
+struct WindowOf {
+    cwnd: u64,
+    ssthresh: u64,
+}
+
+/// A loss.
+#[pyclass(frozen, get_all, name = "Loss", module = "flowloom._core")]
+struct LossOf {
+    flight: u64,
+    timeout: bool,
+    after_mark: bool,
+}
+
+/// The configuration of a host.
+#[pyclass(frozen, get_all, name = "Host", module = "flowloom._core")]
+struct HostOf {
+    smss: u64,
+    header: u64,
+    init_window: u64,
+    nic_rate_bps: u64,
+    max_rtt_ps: u64,
+}
+
+/// A flow when it opens.
+#[pyclass(frozen, get_all, name = "Flow", module = "flowloom._core")]
+struct FlowOf {
+    number: u64,
+    size: u64,
+    start_ps: u64,
+    deadline_ps: Option<u64>,
+}
+
+/// The class of a plug-in.
+struct Class {
+    class: Py<PyType>,
+    parameters: Vec<(Py<PyString>, Type)>,
+}
+
+/// The controller of a host.
+struct Controller {
+    class: &'static Class,
+    host: Py<HostOf>,
+    values: Vec<Py<PyAny>>,
+}
+
+fn time(ps: u64) -> Option<u64> {
+    (ps != NEVER).then_some(ps)
+}
+
+impl From<&Ack> for AckOf {
+    fn from(ack: &Ack) -> AckOf {
+        let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited } = *ack;
+        let (ece, window_limited) = (ece != 0, window_limited != 0);
+        AckOf { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps: time(rtt_ps), waited_ps, ece, window_limited }
+    }
+}
+
+impl From<&Window> for WindowOf {
+    fn from(window: &Window) -> WindowOf {
+        WindowOf { cwnd: window.cwnd, ssthresh: window.ssthresh }
+    }
+}
+
+/// Loads the class of a Python file. The error completes a sentence about the plug-in.
+pub fn load(path: &str, text: &str, digest: &str) -> Result<Library, String> {
+    Python::attach(|py| {
+        let table = table(py, path, text, &format!("flowloom_plugin_{digest}")).map_err(|error| why(py, &error))?;
+        // Safety: the table and all that it names live for ever.
+        unsafe { Library::new(table, path, digest, Code::Python) }
+    })
+}
+
+/// Returns a text that lives for ever.
+fn kept(text: &str) -> PyResult<*const c_char> {
+    Ok(CString::new(text).map_err(|_| PyValueError::new_err("a text has a zero byte"))?.into_raw())
+}
+
+/// Makes the table of a file. Python keeps modules by their names, so that `module` differs for each content.
+fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*const Table> {
+    let name = module;
+    let [code, file, module] =
+        [text, path, module].map(|text| CString::new(text).map_err(|_| PyValueError::new_err("it has a zero byte")));
+    let module = PyModule::from_code(py, &code?, &file?, &module?)?;
+    let is_it = |value: &Bound<'_, PyAny>| -> PyResult<bool> {
+        Ok(value.is_instance_of::<PyType>()
+            && value.getattr("__module__")?.extract::<String>()? == name
+            && value.hasattr("on_ack")?
+            && value.hasattr("on_loss")?)
+    };
+    let mut classes = Vec::new();
+    for (_, value) in module.dict() {
+        if is_it(&value)? {
+            classes.push(value.cast_into::<PyType>()?);
+        }
+    }
+    let [class] = classes.as_slice() else {
+        let found = classes.len();
+        return Err(PyValueError::new_err(format!("it must have one class with `on_ack` and `on_loss`, and has {found}")));
+    };
+    let name = class
+        .getattr("name")
+        .and_then(|name| name.extract::<String>())
+        .or_else(|_| Ok::<_, PyErr>(class.name()?.to_string().to_lowercase()))?;
+    let about: Option<String> = class.getattr("__doc__")?.extract()?;
+    let source = class.getattr("source").and_then(|source| source.extract::<String>()).unwrap_or_else(|_| "the plug-in".to_owned());
+    let ecn = match class.getattr("ecn") {
+        Err(_) => 0,
+        Ok(ecn) => match ecn.extract::<String>()?.as_str() {
+            "off" => 0,
+            "classic" => 1,
+            "exact" => 2,
+            other => return Err(PyValueError::new_err(format!("its `ecn` is `{other}`: `off`, `classic` or `exact` is allowed"))),
+        },
+    };
+    let mut knows = 0;
+    for word in class.getattr("knows").map_or(Ok(Vec::new()), |knows| knows.extract::<Vec<String>>())? {
+        knows |= match word.as_str() {
+            "size" => KNOWS_SIZE,
+            "deadline" => KNOWS_DEADLINE,
+            other => return Err(PyValueError::new_err(format!("its `knows` has `{other}`: `size` and `deadline` are allowed"))),
+        };
+    }
+    let mut parameters = Vec::new();
+    let mut kinds = Vec::new();
+    if let Ok(declared) = class.getattr("parameters") {
+        for (key, value) in declared.cast_into::<PyDict>()? {
+            let (parameter, kind) = parameter(class, &key.extract::<String>()?, &value.cast_into::<PyDict>()?)?;
+            parameters.push(parameter);
+            kinds.push((key.cast_into::<PyString>()?.unbind(), kind));
+        }
+    }
+    let has = |method: &str| class.hasattr(method);
+    let (count, parameters) = (parameters.len() as u64, Vec::leak(parameters).as_ptr());
+    let context: &'static Class = Box::leak(Box::new(Class { class: class.clone().unbind(), parameters: kinds }));
+    let table = Table {
+        version: VERSION,
+        room: CONGESTION,
+        size: size_of::<Table>() as u32,
+        parameter_size: size_of::<Parameter>() as u32,
+        counter_size: size_of::<Counter>() as u32,
+        host_size: size_of::<Host>() as u32,
+        flow_size: size_of::<Flow>() as u32,
+        window_size: size_of::<Window>() as u32,
+        ack_size: size_of::<Ack>() as u32,
+        loss_size: size_of::<Loss>() as u32,
+        ecn,
+        knows,
+        name: kept(&name)?,
+        summary: kept(about.as_deref().unwrap_or("a Python class").lines().next().unwrap_or_default())?,
+        source: kept(&source)?,
+        parameters,
+        parameter_count: count,
+        counters: std::ptr::null(),
+        counter_count: 0,
+        own_size: size_of::<Controller>() as u64,
+        state_size: size_of::<Py<PyAny>>() as u64,
+        context: std::ptr::from_ref(context).cast(),
+        create: Some(create),
+        open: Some(open),
+        on_ack: Some(on_ack),
+        on_loss: Some(on_loss),
+        on_mark: if has("on_mark")? { Some(on_mark) } else { None },
+        on_feedback: if has("on_feedback")? { Some(on_feedback) } else { None },
+        before_loss: if has("before_loss")? { Some(before_loss) } else { None },
+        on_sent: if has("on_sent")? { Some(on_sent) } else { None },
+        most: if has("most")? { Some(most) } else { None },
+        not_before: if has("not_before")? { Some(not_before) } else { None },
+        inherit: if has("inherit")? { Some(inherit) } else { None },
+        count: None,
+        close: Some(close),
+        destroy: Some(destroy),
+        failure: Some(failure),
+    };
+    Ok(Box::leak(Box::new(table)))
+}
+
+/// Reads `{"type": "fraction", "default": "0.8", "range": ("0", "1"), "about": "A sentence.", "source": "a paper"}`.
+fn parameter(class: &Bound<'_, PyType>, name: &str, declared: &Bound<'_, PyDict>) -> PyResult<(Parameter, Type)> {
+    const TYPES: [(&str, Type); 7] = [
+        ("integer", Type::Integer),
+        ("number", Type::Number),
+        ("fraction", Type::Fraction),
+        ("time", Type::Time),
+        ("size", Type::Size),
+        ("rate", Type::Rate),
+        ("flag", Type::Flag),
+    ];
+    let wrong = |why: String| PyValueError::new_err(format!("its parameter `{name}` {why}"));
+    if ["host", "flow"].contains(&name) || class.hasattr(name)? {
+        return Err(wrong("has the name of an attribute of the class".to_owned()));
+    }
+    let text = |key: &str| -> PyResult<Option<String>> {
+        declared
+            .get_item(key)?
+            .map(|value| {
+                if value.is_instance_of::<pyo3::types::PyBool>() {
+                    Ok(value.str()?.to_string().to_lowercase())
+                } else {
+                    Ok(value.str()?.to_string())
+                }
+            })
+            .transpose()
+    };
+    let needed = |key: &str| text(key)?.ok_or_else(|| wrong(format!("has no `{key}`")));
+    let kind = needed("type")?;
+    let kind = TYPES.into_iter().find(|(word, _)| *word == kind).map(|(_, kind)| kind).ok_or_else(|| {
+        let words: Vec<String> = TYPES.iter().map(|(word, _)| format!("`{word}`")).collect();
+        wrong(format!("has the type `{kind}`; allowed are {}", words.join(", ")))
+    })?;
+    for (key, _) in declared {
+        let key: String = key.extract()?;
+        if !["type", "default", "range", "about", "source"].contains(&key.as_str()) {
+            return Err(wrong(format!("has the unknown key `{key}`")));
+        }
+    }
+    let (mut lowest, mut highest) = (std::ptr::null(), std::ptr::null());
+    if let Some(range) = declared.get_item("range")? {
+        let (low, high): (Bound<'_, PyAny>, Bound<'_, PyAny>) = range.extract()?;
+        (lowest, highest) = (kept(&low.str()?.to_string())?, kept(&high.str()?.to_string())?);
+    }
+    let source = text("source")?.unwrap_or_else(|| "the plug-in".to_owned());
+    let [name, default_text, about] = [name.to_owned(), needed("default")?, needed("about")?];
+    let parameter = Parameter {
+        name: kept(&name)?,
+        default_text: kept(&default_text)?,
+        lowest,
+        highest,
+        source: kept(&source)?,
+        about: kept(&about)?,
+        kind: kind as u32,
+        reserved: 0,
+    };
+    Ok((parameter, kind))
+}
+
+/// Returns an exception in words, with the last line of the plug-in that it went through.
+fn why(py: Python<'_>, error: &PyErr) -> String {
+    let name = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    let text = format!("{name}: {}", error.value(py));
+    let line = || -> PyResult<Option<u32>> {
+        let mut trace = error.traceback(py).map(Bound::into_any);
+        let mut line = None;
+        while let Some(known) = trace.filter(|trace| !trace.is_none()) {
+            line = Some(known.getattr("tb_lineno")?.extract()?);
+            trace = Some(known.getattr("tb_next")?);
+        }
+        Ok(line)
+    };
+    match line() {
+        Ok(Some(line)) => format!("{text} (line {line})"),
+        _ => text,
+    }
+}
+
+thread_local! {
+    /// Why the last function on this thread has failed.
+    static FAILURE: RefCell<CString> = RefCell::new(CString::default());
+}
+
+unsafe extern "C" fn failure() -> *const c_char {
+    FAILURE.with(|text| text.borrow().as_ptr())
+}
+
+fn fail(why: &str) -> i32 {
+    FAILURE.with(|known| *known.borrow_mut() = CString::new(why.replace('\0', " ")).unwrap_or_default());
+    FAILED
+}
+
+thread_local! {
+    /// Keeps the interpreter's state of this thread. Without it, every call would make a new one, which
+    /// takes several times as long as the call.
+    static THREAD: () = {
+        // Safety: the first call makes the state, the second releases the interpreter.
+        unsafe {
+            pyo3::ffi::PyGILState_Ensure();
+            pyo3::ffi::PyEval_SaveThread();
+        }
+    };
+}
+
+/// Calls Python. An exception becomes a failure.
+fn python(call: impl FnOnce(Python<'_>) -> PyResult<i32>) -> i32 {
+    THREAD.with(|()| ());
+    let run = || Python::attach(|py| call(py).unwrap_or_else(|error| fail(&why(py, &error))));
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| fail("a panic"))
+}
+
+/// Returns the object of a flow.
+///
+/// # Safety
+///
+/// `open` has filled the block.
+unsafe fn object<'py>(py: Python<'py>, state: *const c_void) -> &'py Bound<'py, PyAny> {
+    unsafe { (*state.cast::<Py<PyAny>>()).bind(py) }
+}
+
+// Safety of the functions below: the simulator passes the blocks that `create` and `open` have
+// filled, and structures that live as long as the call.
+
+unsafe extern "C" fn create(context: *const c_void, own: *mut c_void, host: *const Host, values: *const Value) -> i32 {
+    python(|py| {
+        let (class, host) = unsafe { (&*context.cast::<Class>(), &*host) };
+        let Host { smss, header, init_window, nic_rate_bps, max_rtt_ps } = *host;
+        let host = Py::new(py, HostOf { smss, header, init_window, nic_rate_bps, max_rtt_ps })?;
+        let value = |(i, (_, kind)): (usize, &(_, Type))| -> PyResult<Py<PyAny>> {
+            let word = unsafe { (*values.add(i)).0 };
+            Ok(match kind {
+                Type::Number => f64::from_bits(word).into_pyobject(py)?.into_any().unbind(),
+                Type::Flag => (word != 0).into_pyobject(py)?.to_owned().into_any().unbind(),
+                _ => word.into_pyobject(py)?.into_any().unbind(),
+            })
+        };
+        let values = class.parameters.iter().enumerate().map(value).collect::<PyResult<Vec<_>>>()?;
+        unsafe { own.cast::<Controller>().write(Controller { class, host, values }) };
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn open(own: Own, state: StateBytes, flow: *const Flow) -> i32 {
+    python(|py| {
+        let (own, flow) = unsafe { (&*own.cast::<Controller>(), &*flow) };
+        let object = own.class.class.bind(py).call0()?;
+        object.setattr(intern!(py, "host"), &own.host)?;
+        let Flow { number, size, start_ps, deadline_ps } = *flow;
+        object.setattr(intern!(py, "flow"), Py::new(py, FlowOf { number, size, start_ps, deadline_ps: time(deadline_ps) })?)?;
+        for ((name, _), value) in own.class.parameters.iter().zip(&own.values) {
+            object.setattr(name, value)?;
+        }
+        if object.hasattr(intern!(py, "open"))? {
+            object.call_method0(intern!(py, "open"))?;
+        }
+        unsafe { state.cast::<Py<PyAny>>().write(object.unbind()) };
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn on_ack(_: Own, state: StateBytes, window: *mut Window, ack: *const Ack) -> i32 {
+    python(|py| {
+        let (object, window, ack) = unsafe { (object(py, state), &mut *window, &*ack) };
+        let changed = Bound::new(py, WindowOf::from(&*window))?;
+        object.call_method1(intern!(py, "on_ack"), (&changed, AckOf::from(ack)))?;
+        let changed = changed.borrow();
+        (window.cwnd, window.ssthresh) = (changed.cwnd, changed.ssthresh);
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn on_loss(_: Own, state: StateBytes, window: *const Window, loss: *const Loss, ssthresh: *mut u64) -> i32 {
+    python(|py| {
+        let (object, window, loss) = unsafe { (object(py, state), &*window, &*loss) };
+        let loss = LossOf { flight: loss.flight, timeout: loss.cause == TIMEOUT, after_mark: loss.after_mark != 0 };
+        let found = object.call_method1(intern!(py, "on_loss"), (WindowOf::from(window), loss))?;
+        unsafe { *ssthresh = found.extract()? };
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn on_mark(_: Own, state: StateBytes, window: *const Window, ack: *const Ack, cwnd: *mut u64) -> i32 {
+    python(|py| {
+        let (object, window, ack) = unsafe { (object(py, state), &*window, &*ack) };
+        match object.call_method1(intern!(py, "on_mark"), (WindowOf::from(window), AckOf::from(ack)))?.extract::<Option<u64>>()? {
+            Some(cut) => {
+                unsafe { *cwnd = cut };
+                Ok(OK)
+            }
+            None => Ok(NO_EFFECT),
+        }
+    })
+}
+unsafe extern "C" fn on_feedback(_: Own, state: StateBytes, ack: *const Ack) -> i32 {
+    python(|py| {
+        let (object, ack) = unsafe { (object(py, state), &*ack) };
+        object.call_method1(intern!(py, "on_feedback"), (AckOf::from(ack),)).map(|_| OK)
+    })
+}
+unsafe extern "C" fn before_loss(_: Own, state: StateBytes, cause: u32, now_ps: u64) -> i32 {
+    python(|py| unsafe { object(py, state) }.call_method1(intern!(py, "before_loss"), (cause == TIMEOUT, now_ps)).map(|_| OK))
+}
+unsafe extern "C" fn on_sent(_: Own, state: StateBytes, now_ps: u64, sent: u64) -> i32 {
+    python(|py| unsafe { object(py, state) }.call_method1(intern!(py, "on_sent"), (now_ps, sent)).map(|_| OK))
+}
+unsafe extern "C" fn most(_: Own, state: *const c_void, most: *mut u64) -> i32 {
+    python(|py| {
+        let found = unsafe { object(py, state) }.call_method0(intern!(py, "most"))?;
+        unsafe { *most = found.extract()? };
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn not_before(_: Own, state: *const c_void, srtt_ps: u64, at_ps: *mut u64) -> i32 {
+    python(|py| {
+        let found = unsafe { object(py, state) }.call_method1(intern!(py, "not_before"), (srtt_ps,))?;
+        unsafe { *at_ps = found.extract()? };
+        Ok(OK)
+    })
+}
+unsafe extern "C" fn inherit(_: Own, state: StateBytes, before: *const c_void) -> i32 {
+    python(|py| unsafe { object(py, state).call_method1(intern!(py, "inherit"), (object(py, before),)) }.map(|_| OK))
+}
+unsafe extern "C" fn close(state: StateBytes) {
+    python(|_| {
+        unsafe { state.cast::<Py<PyAny>>().drop_in_place() };
+        Ok(OK)
+    });
+}
+unsafe extern "C" fn destroy(own: *mut c_void) {
+    python(|_| {
+        unsafe { own.cast::<Controller>().drop_in_place() };
+        Ok(OK)
+    });
+}
