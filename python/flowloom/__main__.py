@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from flowloom.api.results import Results
-    from flowloom.cli.copies import Copy
     from flowloom.runs.data import Data
     from flowloom.why.parts import ClassWhy, Why
 
@@ -394,37 +393,22 @@ def examples(options: Options) -> int:
     """Copies examples; without a name, lists them."""
     from flowloom.cli import copies
 
-    return copied(options, copies.examples(), "flowloom examples demo")
+    return copies.carry_out(options, copies.examples(), "flowloom examples demo")
 
 
 def lab(options: Options) -> int:
     """Copies exercises of the lab; without a name, lists them."""
     from flowloom.cli import copies
 
-    return copied(options, copies.lab(), "flowloom lab incast")
+    return copies.carry_out(options, copies.lab(), "flowloom lab incast")
 
 
-def copied(options: Options, known: Sequence[Copy], example: str) -> int:
-    """Lists what can be copied, or copies it and prints the next command."""
-    from flowloom.cli import copies
+def new(options: Options) -> int:
+    """Writes and builds a plug-in."""
+    from flowloom.cli import plugins
 
-    names = options.get("names") or []
-    if not names:
-        wide = max(len(one.name) for one in known)
-        for one in known:
-            say(f"{one.name:<{wide}}  {one.about}")
-        console.complain(f"\n`{example}` copies `{example.split()[-1]}` to the current folder")
-        return 0
     out = Path(console.path(options.get("out") or "."))
-    for path in copies.write(known, names, out, bool(options.get("overwrite"))):
-        say(path)
-    first = copies.find(known, names[0]).files[0]
-    console.complain(f"next: `{OPENED[Path(first).suffix]} {out / first}`")
-    return 0
-
-
-OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
-"""The command that opens a copied file, by suffix."""
+    return plugins.new(options["name"], options["lang"], out, bool(options.get("overwrite")))
 
 
 def papers(options: Options) -> int:
@@ -491,6 +475,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "why": why,
     "examples": examples,
     "lab": lab,
+    "new": new,
     "papers": papers,
     "seek": seek,
 }

@@ -56,6 +56,7 @@ ORDINARY = {
     "table": "a table",
     "long": "not short",
     "fixed": "does not change",
+    "plugin": "a file that is loaded",
     "strict": "an argument of `zip`, and `--strict`",
     "complete": "a run with all its points",
     "slack": "room that is left",

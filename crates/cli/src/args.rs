@@ -4,7 +4,7 @@ mod copied;
 mod plot;
 mod replay;
 
-pub use copied::{CopiesArgs, ExamplesArgs, LabArgs};
+pub use copied::{CopiesArgs, ExamplesArgs, LabArgs, Lang, NewArgs, NewPart};
 pub use plot::{ColorStyle, Format, PlotArgs};
 pub use replay::{PlayArgs, WhyArgs};
 
@@ -77,6 +77,8 @@ pub enum Command {
     Examples(ExamplesArgs),
     /// Copy a notebook with an exercise to this folder; without a name, list the exercises
     Lab(LabArgs),
+    /// Write a plug-in to change: its source, a scenario that compares it with DCTCP, and a test
+    New(NewArgs),
     /// Reproduce the figures of a paper and check its claims; without a name, list the papers
     Papers(PapersArgs),
     /// Search settings that a scenario or paper leaves open: where claims hold, or where a system performs worst

@@ -49,6 +49,10 @@ pub fn options(command: Command) -> Value {
         }
         Command::Examples(a) => copies("examples", &a.copies),
         Command::Lab(a) => copies("lab", &a.copies),
+        Command::New(a) => {
+            let out = a.out.as_deref().map(text);
+            json!({"command": "new", "part": name(a.part), "name": a.name, "lang": name(a.lang), "out": out, "overwrite": a.overwrite})
+        }
         Command::Papers(a) => {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);

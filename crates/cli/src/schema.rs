@@ -158,7 +158,12 @@ fn kind(room: &Room, entry: &Entry, is_default: bool) -> Value {
     if room.name == "workload" {
         keys.insert("deadline".to_owned(), reference("deadline"));
     }
-    described(object(keys, if is_default { &[] } else { &["kind"] }), entry.meta.summary)
+    let mut form = object(keys, if is_default { &[] } else { &["kind"] });
+    if entry.meta.plugin.is_some() {
+        // Only the file of a plug-in knows its own keys.
+        form["additionalProperties"] = json!(true);
+    }
+    described(form, entry.meta.summary)
 }
 
 fn system() -> Value {

@@ -493,6 +493,19 @@ fn a_scenario_that_is_missing_names_an_example_that_exists() {
 }
 
 #[test]
+fn new_plug_ins_are_written_by_python() {
+    let Outcome::Python(options) = flowloom(&["new", "transport", "mine", "--lang", "c"]) else { panic!("not handed to Python") };
+    let expected = serde_json::json!({
+        "command": "new", "part": "transport", "name": "mine", "lang": "c", "out": null, "overwrite": false
+    });
+    assert_eq!(options, expected);
+    for wrong in [["transport", "mine", "--lang", "java"], ["qdisc", "mine", "--lang", "c"]] {
+        assert_eq!(flowloom(&[&["new"], &wrong[..]].concat()), Outcome::Exit(exit::INPUT));
+    }
+    let Outcome::Exit(exit::INPUT) = flowloom(&["explain", "none.so"]) else { panic!("a file that does not exist") };
+}
+
+#[test]
 fn examples_and_exercises_are_copied_by_python() {
     for command in ["examples", "lab"] {
         let Outcome::Python(listed) = flowloom(&[command]) else { panic!("not handed to Python") };

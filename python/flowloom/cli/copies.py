@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from flowloom import _core
 from flowloom.base import files
+from flowloom.cli import console
+from flowloom.cli.console import say
 
 
 @dataclass(frozen=True)
@@ -111,3 +114,24 @@ def find(known: Sequence[Copy], name: str) -> Copy:
     near = _core.nearest(name, [one.name for one in known])
     did = f"; did you mean `{near}`?" if near else ""
     raise ValueError(f"there is no `{name}`{did}\nhint: one of {', '.join(one.name for one in known)}")
+
+
+def carry_out(options: Mapping[str, Any], known: Sequence[Copy], example: str) -> int:
+    """Lists what can be copied, or copies it and prints the next command."""
+    names = options.get("names") or []
+    if not names:
+        wide = max(len(one.name) for one in known)
+        for one in known:
+            say(f"{one.name:<{wide}}  {one.about}")
+        console.complain(f"\n`{example}` copies `{example.split()[-1]}` to the current folder")
+        return 0
+    out = Path(console.path(options.get("out") or "."))
+    for path in write(known, names, out, bool(options.get("overwrite"))):
+        say(path)
+    first = find(known, names[0]).files[0]
+    console.complain(f"next: `{OPENED[Path(first).suffix]} {out / first}`")
+    return 0
+
+
+OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
+"""The command that opens a copied file, by suffix."""

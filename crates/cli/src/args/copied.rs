@@ -1,4 +1,4 @@
-//! Options of `examples` and `lab`, which copy files of the package to the user's folder.
+//! Options of `examples`, `lab` and `new`, which copy files of the package to the user's folder.
 
 use std::path::PathBuf;
 
@@ -26,6 +26,48 @@ pub struct LabArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub copies: CopiesArgs,
+}
+
+/// Options of `new`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom new transport mine --lang c        write mine.c, mine.toml and a test to this folder, and build mine.so
+  flowloom new transport mine --lang python   the same in Python, which needs no build
+  flowloom new transport mine --lang rust --out trial")]
+pub struct NewArgs {
+    /// The part of a system to write
+    #[arg(value_enum)]
+    pub part: NewPart,
+    /// Its name: lower case letters, digits and `_`
+    pub name: String,
+    /// The language
+    #[arg(long)]
+    pub lang: Lang,
+    /// The folder to write to [default: this folder]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace existing files of the same names
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// The parts of a system for which there are plug-ins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum NewPart {
+    /// A congestion control on the TCP machine
+    Transport,
+}
+
+/// The languages of plug-ins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Lang {
+    /// C, built by `cc`
+    C,
+    /// Rust, built by `cargo`
+    Rust,
+    /// Python
+    Python,
 }
 
 /// The files to copy and their destination.
