@@ -60,7 +60,7 @@ const PLAIN: Row = Row {
     both_orders: false,
 };
 
-const ROWS: [Row; 21] = [
+const ROWS: [Row; 22] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -83,6 +83,12 @@ const ROWS: [Row; 21] = [
     },
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row { name: DCTCP, work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
+    Row {
+        name: "DCTCP as a plug-in in C, fat-tree k=8",
+        work: Work { file: "plugin", set: "system.DCTCP.transport.path=../target/bench-plugin.so", ..K8 },
+        share_of: Some((DCTCP, 0.99)),
+        ..PLAIN
+    },
     Row { name: "DCQCN, as DCTCP's", work: Work { file: "dcqcn", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
     Row { name: "Swift, as DCTCP's", work: Work { file: "swift", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
     Row { name: "HPCC, as DCTCP's", work: Work { file: "hpcc", ..K8 }, share_of: Some((DCTCP, 0.5)), ..PLAIN },
@@ -307,7 +313,21 @@ fn instructions(work: &Work) -> Option<f64> {
 
 // ------------------------------------------------------------------------------------------------ the table
 
+/// Builds the plug-in in C that a row runs.
+fn build_plugin() {
+    let root = folder().join("..");
+    let (source, include) = (root.join("crates/plugin/new/c/mine.c"), root.join("crates/plugin/include"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O2", "-fPIC", "-shared", "-o"])
+        .arg(root.join("target/bench-plugin.so"))
+        .arg(source)
+        .arg("-I")
+        .arg(include);
+    assert!(cc.status().is_ok_and(|status| status.success()), "{cc:?} failed");
+}
+
 fn table() {
+    build_plugin();
     println!(
         "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
