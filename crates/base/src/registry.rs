@@ -52,11 +52,14 @@ pub struct Meta {
     pub packets_only: &'static str,
     /// Makes the entry of a plug-in from this entry, if it stands for plug-ins: its parameter
     /// [`FILE`] names the file. The error completes a sentence about the plug-in.
-    pub plugin: Option<fn(&'static Library) -> Result<Entry, String>>,
+    pub plugin: Option<MakeEntry>,
     /// Whether it reads the backlog of its port and the bytes that the port has sent. These values
     /// are kept only for such entries.
     pub reads_port: bool,
 }
+
+/// Makes the entry of a plug-in.
+pub type MakeEntry = fn(&'static Library) -> Result<Entry, String>;
 
 /// A counter of an entry, which is a column of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

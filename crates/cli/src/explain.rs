@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Returns the explanations of everything that has the name `kind`. Fails if the name is unknown.
 pub fn text(kind: &str) -> Result<String, Failure> {
-    if Path::new(kind).extension().is_some() {
+    if Path::new(kind).extension().is_some_and(|end| PLUGINS.iter().any(|known| end == *known)) {
         let (room, entry) = scenario::of_file(kind).map_err(Failure::input)?;
         return Ok(explain_entry(room, entry));
     }
@@ -38,6 +38,9 @@ pub fn text(kind: &str) -> Result<String, Failure> {
     }
     Ok(texts.join("\n"))
 }
+
+/// The extensions of plug-ins.
+const PLUGINS: [&str; 4] = ["so", "dylib", "dll", "py"];
 
 /// Protocols that flowloom does not have: their names, the nearest transport, and what both have in
 /// common.

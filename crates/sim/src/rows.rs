@@ -17,10 +17,13 @@ use scenario::{RunSpec, Unloaded};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Returns the counters per flow of the system's entries: those of the transport, then of the policy.
+/// Returns the counters per flow of the system's entries: those of the transport, then of the policy. The
+/// counters of a plug-in have its own name.
 pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
-    let all = std::iter::once((spec.system.transport.name(), spec.system.transport.meta())).chain(policy);
+    let transport = spec.system.transport.entry();
+    let name = transport.plugin.map_or(transport.name, |plugin| plugin.name.as_str());
+    let all = std::iter::once((name, transport.meta)).chain(policy);
     all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 

@@ -151,6 +151,54 @@ fn the_hash_of_a_plug_in_is_part_of_the_configuration() {
 }
 
 #[test]
+fn counters_of_a_plug_in_are_counters_of_flows() {
+    let text = template()
+        .replace("uint64_t owed; ", "uint64_t cuts; uint64_t owed; ")
+        .replace("    const struct state *s = state;\n    (void)ack;", "    struct state *s = state;\n    s->cuts++;\n    (void)ack;")
+        .replace("    .inherit", "    .counters = counters, .counter_count = 1, .count = count, .inherit")
+        .replace(
+            "static const flowloom_table",
+            "static const flowloom_counter counters[] = {{\"cuts\", \"cuts\", \"Cuts of the window by marks.\"}};\n\
+             static const uint64_t *count(const void *own, const void *state) {\n    (void)own;\n    return &((const struct state *)state)->cuts;\n}\n\
+             static const flowloom_table",
+        );
+    let path = c("counts", &text);
+    let plain = outcome(&bench("kind = \"dctcp\""), 1).unwrap();
+    for threads in [1, 2] {
+        let outcome = outcome(&bench(&format!("kind = \"plugin\", path = \"{path}\"")), threads).unwrap();
+        assert_eq!(outcome.counters.events, plain.counters.events);
+        assert_eq!(outcome.flow_counters.iter().map(|counter| counter.column()).collect::<Vec<_>>(), ["mine.cuts"]);
+        let cuts = outcome.flows.iter().map(|flow| flow.counts[0]).collect::<Vec<_>>();
+        let marks = outcome.flows.iter().map(|flow| u64::from(flow.marks)).collect::<Vec<_>>();
+        assert!(cuts.iter().zip(&marks).all(|(cuts, marks)| cuts <= marks) && cuts.iter().sum::<u64>() > 100, "{cuts:?} {marks:?}");
+    }
+}
+
+#[test]
+fn a_plug_in_sees_only_what_it_declares() {
+    let net = NET.replace("kind = 'long'", "kind = 'incast'\nsenders = 3\nsize = '30KB'\ndeadline = '2ms'");
+    let text = template().replace(
+        "    (void)flow;\n",
+        "    if (flow->size != SIZE || flow->deadline_ps != DEADLINE)\n        return FLOWLOOM_FAILED;\n",
+    );
+    let cases = [
+        ("0", "0", "FLOWLOOM_NEVER"),
+        ("FLOWLOOM_KNOWS_SIZE", "30000", "FLOWLOOM_NEVER"),
+        ("FLOWLOOM_KNOWS_DEADLINE", "0", "flow->start_ps + UINT64_C(2000000000)"),
+        ("FLOWLOOM_KNOWS_SIZE | FLOWLOOM_KNOWS_DEADLINE", "30000", "flow->start_ps + UINT64_C(2000000000)"),
+    ];
+    for (n, (knows, size, deadline)) in cases.into_iter().enumerate() {
+        let text = text.replace("SIZE ||", &format!("{size} ||")).replace("DEADLINE)", &format!("{deadline})"));
+        let path = c(&format!("knows{n}"), &text.replace("    .ecn", &format!("    .knows = {knows}, .ecn")));
+        let plan = load(&format!("{net}[[system]]\ntransport = {{ kind = 'plugin', path = '{path}' }}\n"))
+            .unwrap_or_else(|e| panic!("{e}"));
+        let knows: Vec<_> = plan.points[0].run.system.transport.meta().knows.to_vec();
+        assert_eq!((knows.contains(&"size"), knows.contains(&"deadline")), (size != "0", deadline != "FLOWLOOM_NEVER"));
+        assert!(outcome(&plan, 1).is_ok(), "{n}");
+    }
+}
+
+#[test]
 fn plug_ins_that_do_not_fit_are_refused() {
     let cases = [
         ("version", "    .ecn", "    .version = 7, .ecn", "version 7 of plug-ins"),

@@ -52,7 +52,7 @@ fn code(draft: &Draft) -> Vec<String> {
         let line = match plugin.code {
             Code::Native => "native code, which runs with your rights: use only plug-ins that you trust",
             Code::Python => {
-                "Python code, which runs with your rights, on one thread; a call takes about as long as a packet without it"
+                "Python code, which runs with your rights, on one thread; a call takes longer than a packet of the simulator, so that runs take several times as long"
             }
         };
         let line = format!("# plug-in `{}` ({}): {line}\n", escaped(&plugin.file), plugin.name);
