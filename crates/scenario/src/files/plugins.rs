@@ -8,6 +8,7 @@ use super::Files;
 use plugin::abi::{SYMBOL, Table};
 use plugin::library::{Code, EXAMPLE_FILE, Library};
 use sha2::{Digest as _, Sha256};
+use std::error::Error as _;
 use std::io::Write as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -77,7 +78,7 @@ fn native(path: &str, content: &[u8], digest: &str) -> Result<Library, String> {
     let copy = copy.into_temp_path();
     // Safety: the user trusts the code of a native plug-in; `check` says so.
     let library = unsafe { libloading::Library::new(copy.as_os_str()) };
-    let library = library.map_err(|why| without(&why.to_string(), &copy.display().to_string()))?;
+    let library = library.map_err(|why| without(&reason(&why), &copy.display().to_string()))?;
     let table = {
         let function = unsafe { library.get::<unsafe extern "C" fn() -> *const Table>(SYMBOL.as_bytes()) };
         let function = function.map_err(|_| format!("it exports no function `{SYMBOL}`"))?;
@@ -86,6 +87,11 @@ fn native(path: &str, content: &[u8], digest: &str) -> Result<Library, String> {
     // It stays loaded, because threads may still use it.
     std::mem::forget(library);
     unsafe { Library::new(table, path, digest, Code::Native) }
+}
+
+/// Returns the message of the system.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Returns the message of the system without the name of the temporary copy.
@@ -108,16 +114,32 @@ fn is_whole(content: &[u8]) -> Result<(), String> {
     if !content.starts_with(b"\x7fELF\x02\x01") {
         return Err(NOT.to_owned());
     }
-    let number = |at: usize, len: usize| {
-        let bytes = content.get(at..at + len)?;
+    if elf_end(content).is_some_and(|end| end <= content.len() as u64) {
+        Ok(())
+    } else {
+        Err("it is cut off: build or copy it again".to_owned())
+    }
+}
+
+/// Returns the end of the tables and segments of an ELF file, or `None` if they are not in the file.
+fn elf_end(content: &[u8]) -> Option<u64> {
+    /// The type of a segment that is mapped: `PT_LOAD`.
+    const MAPPED: u64 = 1;
+    let number = |at: u64, len: usize| {
+        let at = usize::try_from(at).ok()?;
+        let bytes = content.get(at..at.checked_add(len)?)?;
         Some(bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
     };
-    let table = |at, size, count| number(at, 8)?.checked_add(number(size, 2)? * number(count, 2)?);
-    let ends = [table(0x20, 0x36, 0x38), table(0x28, 0x3a, 0x3c)];
-    match ends.into_iter().all(|end| end.is_some_and(|end| end <= content.len() as u64)) {
-        true => Ok(()),
-        false => Err("it is cut off: build or copy it again".to_owned()),
+    let (segments, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
+    let mut end = segments.checked_add(size * count)?;
+    end = end.max(number(0x28, 8)?.checked_add(number(0x3a, 2)? * number(0x3c, 2)?)?);
+    for i in 0..count {
+        let at = segments.checked_add(i * size)?;
+        if number(at, 4)? == MAPPED {
+            end = end.max(number(at.checked_add(8)?, 8)?.checked_add(number(at.checked_add(0x20)?, 8)?)?);
+        }
     }
+    Some(end)
 }
 
 #[cfg(test)]
@@ -135,7 +157,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let system = std::env::current_exe().unwrap();
         let whole = std::fs::read(system).unwrap();
-        let cases: [(&str, &[u8], &str); 5] = [
+        // Without the table of sections, which is at the end.
+        let mut stripped = whole.clone();
+        [0x28..0x30, 0x3c..0x3e].into_iter().for_each(|range| stripped[range].fill(0));
+        assert!(is_whole(&whole).is_ok() && is_whole(&stripped).is_ok());
+        let cases: [(&str, &[u8], &str); 6] = [
+            ("stripped.so", &stripped[..elf_end(&stripped).unwrap() as usize - 1], "cut off"),
             ("text.so", b"int main(void) { return 0; }\n", "not a shared library"),
             ("empty.so", b"", "not a shared library"),
             ("short.so", b"\x7fELF\x02\x01", "cut off"),
