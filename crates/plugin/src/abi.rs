@@ -93,6 +93,22 @@ pub struct Ack {
     pub window_limited: u32,
 }
 
+impl Ack {
+    /// No acknowledgment.
+    pub const NONE: Ack = Ack {
+        now_ps: 0,
+        acked: 0,
+        slow_start: 0,
+        snd_una: 0,
+        snd_nxt: 0,
+        srtt_ps: 0,
+        rtt_ps: NEVER,
+        waited_ps: 0,
+        ece: 0,
+        window_limited: 0,
+    };
+}
+
 /// Cause of a loss: three duplicate ACKs.
 pub const DUPLICATES: u32 = 0;
 /// Cause of a loss: the retransmission timer.

@@ -344,11 +344,6 @@ impl Controller {
             self.done(unsafe { inherit(self.own.at(), state.at(), before.at()) }, "inherit");
         }
     }
-    /// Returns whether the plug-in sees every acknowledgment.
-    #[inline(always)]
-    pub fn has_feedback(&self) -> bool {
-        self.table.on_feedback.is_some()
-    }
     /// Calls `on_feedback`.
     #[inline(always)]
     pub fn on_feedback(&self, state: &mut Block, ack: &Ack) {

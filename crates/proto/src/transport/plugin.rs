@@ -244,6 +244,8 @@ pub struct Foreign {
 /// The state of one flow.
 pub struct State {
     block: Block,
+    /// The last acknowledgment of new data, as the plug-in sees it.
+    ack: abi::Ack,
     /// When the plug-in was last called.
     called: Time,
     /// The counters when they were last read.
@@ -301,7 +303,8 @@ impl Congestion for Foreign {
             start_ps: flow.start.0,
             deadline_ps: flow.deadline.filter(|_| self.deadline).map_or(NEVER, |deadline| deadline.0),
         };
-        State { block: self.controller().open(&opens), called: flow.start, counted: vec![0; self.counters] }
+        let (block, counted) = (self.controller().open(&opens), vec![0; self.counters]);
+        State { block, ack: abi::Ack::NONE, called: flow.start, counted }
     }
 
     fn inherit(&self, state: &mut State, before: &State) {
@@ -311,23 +314,22 @@ impl Congestion for Foreign {
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         state.called = ack.now;
-        if self.controller().has_feedback() {
-            self.controller().on_feedback(&mut state.block, &passed(ack));
-        }
+        state.ack = passed(ack);
+        self.controller().on_feedback(&mut state.block, &state.ack);
     }
 
     #[inline]
-    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
+    fn on_ack(&self, state: &mut State, window: &mut Window, _ack: &Ack<'_>) {
         let mut changed = window_of(window);
-        self.controller().on_ack(&mut state.block, &mut changed, &passed(ack));
+        self.controller().on_ack(&mut state.block, &mut changed, &state.ack);
         window.cwnd = self.bounded(changed.cwnd);
         if changed.ssthresh != window.ssthresh {
             window.ssthresh = self.bounded(changed.ssthresh);
         }
     }
 
-    fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
-        self.controller().on_mark(&mut state.block, &window_of(window), &passed(ack)).map(|cwnd| self.bounded(cwnd))
+    fn on_mark(&self, state: &mut State, window: &Window, _ack: &Ack<'_>) -> Option<u64> {
+        self.controller().on_mark(&mut state.block, &window_of(window), &state.ack).map(|cwnd| self.bounded(cwnd))
     }
 
     fn before_loss(&self, state: &mut State, cause: Cause, now: Time) {
@@ -355,8 +357,8 @@ impl Congestion for Foreign {
 
     #[inline]
     fn not_before(&self, state: &State, srtt: Dur) -> Time {
-        let latest = state.called.after(Dur::from_secs(1));
-        self.controller().not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest))
+        let latest = || state.called.after(Dur::from_secs(1));
+        self.controller().not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest()))
     }
 
     #[inline(always)]
@@ -452,6 +454,7 @@ mod tests {
             let mut state = foreign.open(&flow);
             let mut window = Window { cwnd: 3 * 1460, ssthresh: u64::MAX };
             let ack = Ack { now: Time(5), ..script::ack(&flow, 1460) };
+            // The machine calls it before all others.
             foreign.on_feedback(&mut state, &ack);
             foreign.on_ack(&mut state, &mut window, &ack);
             // A threshold that stays infinite was not changed.
