@@ -12,7 +12,7 @@ Examples:
   flowloom why results/demo --slowest 10 --trace                 also write the packets around them as a table
   flowloom why results/demo --at load=0.8 --where 'size_bytes <= 100KB' --tail 0.99   small flows above the 99th percentile, per system
   flowloom why results/demo --point dctcp-seed1 --group slowest  the last flow to finish in each of the slowest groups
-  flowloom why results/training --collective slowest             the messages that delayed the slowest collective
+  flowloom why results/job --collective slowest                  the messages that delayed the slowest collective
 
 The command reruns the point with a trace of these flows: this takes as long as the first run, or twice as long with `--trace`. The parts of
 a flow sum to its completion time, and the mean parts of a class of flows to the mean completion time of the class. With `--collective` it
