@@ -17,6 +17,8 @@ pub struct TaskRow {
     pub collective: Option<Moved>,
     /// Number of parts: one for each rank that takes part.
     pub parts: u32,
+    /// Number of messages through the network.
+    pub flows: u64,
     /// When the first rank began.
     pub start_ps: Option<u64>,
     /// When the first rank ended its part.
@@ -45,7 +47,8 @@ impl TaskRow {
     pub fn time_ps(&self) -> Option<u64> {
         self.finish_ps.zip(self.start_ps).map(|(finish, start)| finish - start)
     }
-    /// Returns the algorithm bandwidth of nccl-tests: size over time, in bit/s.
+    /// Returns the algorithm bandwidth of nccl-tests: size over time, in bit/s. `None` for a
+    /// computation, and for a collective within servers.
     pub fn algorithm_bandwidth_bps(&self) -> Option<f64> {
         self.bandwidth(|moved| moved.bytes)
     }
@@ -56,10 +59,9 @@ impl TaskRow {
         self.bandwidth(|moved| moved.bus_bytes)
     }
     fn bandwidth(&self, bytes: impl Fn(&Moved) -> u64) -> Option<f64> {
-        self.collective
-            .as_ref()
-            .zip(self.time_ps().filter(|time| *time > 0))
-            .map(|(moved, time)| bytes(moved) as f64 * 8e12 / time as f64)
+        let moved = self.collective.as_ref().filter(|_| self.flows > 0)?;
+        let time = self.time_ps().filter(|time| *time > 0)?;
+        Some(bytes(moved) as f64 * 8e12 / time as f64)
     }
 }
 

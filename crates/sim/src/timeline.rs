@@ -31,6 +31,12 @@ fn rows(tasks: &RunTasks, flows: &[FlowRow], latency: impl Fn(HostId, HostId) ->
         wait.on.iter().map(end).try_fold(wait.not_before.0, |last, end| Some(last.max(end?)))
     };
     let mut rows: Vec<TaskRow> = tasks.all.iter().map(row).collect();
+    // Tasks are in the order of their groups.
+    for group in flows.iter().filter_map(|flow| flow.group_id) {
+        if let Ok(task) = rows.binary_search_by_key(&group, |task| task.group_id) {
+            rows[task].flows += 1;
+        }
+    }
     let parts: Vec<PartRow> = tasks
         .parts
         .iter()
@@ -71,9 +77,9 @@ mod tests {
     #[test]
     fn a_part_ends_when_its_host_knows_of_the_ends_of_its_flows() {
         let collective = Some(Moved { operation: "all_reduce", bytes: 100, bus_bytes: 150 });
-        let task = |name: &str, collective| RunTask {
+        let task = |name: &str, collective: Option<Moved>| RunTask {
             workload: 1,
-            group: 1 << 32,
+            group: (1 << 32) + u64::from(collective.is_none()),
             task: Task { name: name.to_owned(), iteration: 3, collective },
         };
         let part = |task, rank, moments| TaskPart { task, rank, host: HostId(rank + 10), moments };
@@ -83,7 +89,7 @@ mod tests {
             parts: vec![part(0, 0, [0, 1]), part(0, 1, [2, 1]), part(1, 1, [1, 3])],
             moments: vec![wait(5, &[]), wait(0, &[(0, 7), (1, 0)]), wait(3, &[]), wait(0, &[(2, 0)])],
         };
-        let flow = |dst, finish_ps| FlowRow { dst, finish_ps, ..FlowRow::default() };
+        let flow = |dst, finish_ps| FlowRow { dst, finish_ps, group_id: Some(1 << 32), ..FlowRow::default() };
         let flows = [flow(10, Some(100)), flow(11, Some(90)), flow(11, None)];
         let (rows, parts) = rows(&tasks, &flows, |_, _| Dur(20));
         // Host 10 knows the end at itself after the delay of 7, and that at host 11 after 20; host 11 the former after 20.
@@ -93,6 +99,8 @@ mod tests {
         assert_eq!(of(&rows[0]), (Some(3), Some(110), Some(120), 1, 2));
         assert_eq!(of(&rows[1]), (Some(120), None, None, 1, 1));
         assert_eq!(rows[0].bus_bandwidth_bps(), Some(150.0 * 8e12 / 117.0));
+        assert_eq!((rows[0].flows, rows[1].flows), (3, 0));
         assert_eq!((rows[1].bus_bandwidth_bps(), rows[0].iteration), (None, 3));
+        assert_eq!(TaskRow { flows: 0, ..rows[0].clone() }.bus_bandwidth_bps(), None, "within a server");
     }
 }

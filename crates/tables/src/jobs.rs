@@ -80,7 +80,7 @@ mod tests {
     fn task(group_id: u64, iteration: u32, moves: bool, times: [Option<u64>; 3]) -> TaskRow {
         let [start_ps, first_finish_ps, finish_ps] = times.map(|us| us.map(|us| us * US));
         let collective = moves.then_some(Moved { operation: "all_gather", bytes: 1000, bus_bytes: 750 });
-        TaskRow { group_id, iteration, collective, start_ps, first_finish_ps, finish_ps, ..TaskRow::default() }
+        TaskRow { group_id, iteration, collective, flows: 1, start_ps, first_finish_ps, finish_ps, ..TaskRow::default() }
     }
 
     fn part(group_id: u64, rank: u32, start: u64, finish: u64) -> PartRow {

@@ -261,13 +261,14 @@ table! {
     operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.operation));
     size_bytes ["bytes"] "size of the collective as nccl-tests define it; null: a computation" => OptU64(|r| r.collective.map(|moved| moved.bytes));
     parts [""] "ranks that take part" => U32(|r| r.parts);
+    flows [""] "messages through the network" => U64(|r| r.flows);
     start_ps ["ps"] "when the first rank began, from the start of the run; null: no rank began" => OptPs(|r| r.start_ps);
     first_finish_ps ["ps"] "when the first rank ended its part; null: no rank did" => OptPs(|r| r.first_finish_ps);
     finish_ps ["ps"] "when the last rank ended its part; null: a rank did not" => OptPs(|r| r.finish_ps);
     time_ps ["ps"] "time of the task, finish_ps - start_ps" => OptPs(TaskRow::time_ps);
     last_rank [""] "the rank that ended last, or did not end" => U32(|r| r.last_rank);
-    algorithm_bandwidth_bps ["bps"] "size_bytes over time_ps (nccl-tests: algbw); null: a computation, or unfinished" => OptF64(TaskRow::algorithm_bandwidth_bps);
-    bus_bandwidth_bps ["bps"] "what each rank has to move at least, over time_ps (nccl-tests: busbw), to be compared with the rate of a link; null: a computation, or unfinished" => OptF64(TaskRow::bus_bandwidth_bps);
+    algorithm_bandwidth_bps ["bps"] "size_bytes over time_ps (nccl-tests: algbw); null: a computation, within servers, or unfinished" => OptF64(TaskRow::algorithm_bandwidth_bps);
+    bus_bandwidth_bps ["bps"] "what each rank has to move at least, over time_ps (nccl-tests: busbw), to be compared with the rate of a link; null: a computation, within servers, or unfinished" => OptF64(TaskRow::bus_bandwidth_bps);
 }
 
 table! {

@@ -192,7 +192,7 @@ fn placed(params: &Params, env: &Env<'_>) -> Result<(Placed, Sizes), Problem> {
     if product < 2 {
         return problem("data", "the job has one rank".to_owned(), "write `data = 2` or more".to_owned());
     }
-    if params.layers % params.pipeline != 0 {
+    if !params.layers.is_multiple_of(params.pipeline) {
         let message = format!("`{}` stages do not divide {} layers", params.pipeline, params.layers);
         return problem("pipeline", message, "use a number of stages that divides the number of layers".to_owned());
     }

@@ -67,7 +67,7 @@ impl Ranks {
         if in_order {
             return Ok((first..count).map(HostId).collect());
         }
-        if first % self.per_server != 0 {
+        if !first.is_multiple_of(self.per_server) {
             let each = self.per_server;
             return Err(format!("`first_host`: host {first} is not the first of a server: a server has {each} hosts"));
         }

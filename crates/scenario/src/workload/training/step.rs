@@ -87,7 +87,7 @@ impl<'a> Job<'a> {
         }
     }
     fn has_experts(&self, layer: u32) -> bool {
-        self.p.expert > 1 && (layer + 1) % self.p.expert_every == 0
+        self.p.expert > 1 && (layer + 1).is_multiple_of(self.p.expert_every)
     }
     fn members(&self, ranks: &[u32], begin: impl Fn(u32) -> u32) -> Vec<Member> {
         let member = |&rank: &u32| {
