@@ -169,7 +169,7 @@ fn counters_of_a_plug_in_are_counters_of_flows() {
         assert_eq!(outcome.counters.events, plain.counters.events);
         assert_eq!(outcome.flow_counters.iter().map(|counter| counter.column()).collect::<Vec<_>>(), ["mine.cuts"]);
         let cuts = outcome.flows.iter().map(|flow| flow.counts[0]).collect::<Vec<_>>();
-        let marks = outcome.flows.iter().map(|flow| u64::from(flow.marks)).collect::<Vec<_>>();
+        let marks = outcome.flows.iter().map(|flow| flow.marks).collect::<Vec<_>>();
         assert!(cuts.iter().zip(&marks).all(|(cuts, marks)| cuts <= marks) && cuts.iter().sum::<u64>() > 100, "{cuts:?} {marks:?}");
     }
 }

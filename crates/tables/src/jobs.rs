@@ -42,11 +42,17 @@ impl Jobs {
     }
 }
 
+/// A rank of a workload.
+type Rank = (u16, u32);
+
+/// A part of a rank begins (1) or ends (-1) at a time. The index is 1 for collectives and 0 for
+/// computations.
+type Change = (u64, usize, i64);
+
 /// Returns by rank that computes the share of its job in which it only communicates.
 fn exposed(tasks: &[TaskRow], parts: &[PartRow]) -> Vec<f64> {
     let moves: BTreeSet<u64> = tasks.iter().filter(|task| task.collective.is_some()).map(|task| task.group_id).collect();
-    // By rank: when parts begin (1) and end (-1), for collectives and computations.
-    let mut ranks: BTreeMap<(u16, u32), Vec<(u64, usize, i64)>> = BTreeMap::new();
+    let mut ranks: BTreeMap<Rank, Vec<Change>> = BTreeMap::new();
     let mut jobs: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     for part in parts {
         let Some((start, finish)) = part.start_ps.zip(part.finish_ps) else { continue };
@@ -55,7 +61,7 @@ fn exposed(tasks: &[TaskRow], parts: &[PartRow]) -> Vec<f64> {
         let kind = usize::from(moves.contains(&part.group_id));
         ranks.entry((part.workload, part.rank)).or_default().extend([(start, kind, 1), (finish, kind, -1)]);
     }
-    let share = |((workload, _), mut changes): ((u16, u32), Vec<(u64, usize, i64)>)| {
+    let share = |((workload, _), mut changes): (Rank, Vec<Change>)| {
         let (start, finish) = jobs[&workload];
         changes.sort_unstable();
         let (mut open, mut before, mut only, mut computing) = ([0, 0], start, 0, 0);
