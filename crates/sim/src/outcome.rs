@@ -9,7 +9,6 @@ use crate::tasks::{PartRow, TaskRow};
 use base::registry::Counter;
 use base::{Dur, LinkId, Time};
 use fabric::net::Net;
-use proto::flow::Wait;
 
 /// Everything that a run reports.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -154,8 +153,8 @@ pub struct FlowRow {
     /// Time at which the application opened the flow; `None` if the flow waited for other flows and never
     /// started.
     pub start_ps: Option<u64>,
-    /// The flows that had to end before the flow started, if there are any.
-    pub wait: Option<Box<Wait>>,
+    /// Whether the flow waited for the ends of other flows.
+    pub waits: bool,
     /// Time at which the NIC took the first data packet; `None` if it took none.
     pub first_tx_ps: Option<u64>,
     /// Time at which the last payload byte reached the receiver; `None` for an unfinished flow.
@@ -218,7 +217,7 @@ impl FlowRow {
             size_bytes: flow.size_bytes,
             size_wire_bytes: flow.size_wire_bytes,
             start_ps: (flow.start != Time::MAX).then_some(flow.start.0),
-            wait: flow.wait.clone(),
+            waits: flow.wait.is_some(),
             deadline_ps: flow.deadline.map(|deadline| deadline.0),
             ideal_fct_ps: alone.ideal_fct.0,
             bottleneck_bps: alone.bottleneck.0,

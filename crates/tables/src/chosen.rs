@@ -12,7 +12,6 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array as _, BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
-use proto::flow::Wait;
 use sim::outcome::{Engine, FlowRow};
 use std::path::Path;
 
@@ -115,7 +114,7 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
         size_wire_bytes: wire.value(i),
         start_ps: time(start, i),
         // A flow that never began waited for a flow that did not end.
-        wait: start.is_null(i).then(|| Box::new(Wait::new(&[], base::Dur::ZERO))),
+        waits: start.is_null(i),
         first_tx_ps: time(first_tx, i),
         finish_ps: time(finish, i),
         ideal_fct_ps: ideal.value(i) as u64,

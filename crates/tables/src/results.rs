@@ -454,8 +454,6 @@ pub(crate) mod tests {
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
     use base::registry::Counter;
-    use base::{Dur, FlowId};
-    use proto::flow::Wait;
     use sim::outcome::{FlowRow, NamedCounter, Outcome, PortRow};
 
     /// `n` flows of 1 to `n` milliseconds.
@@ -583,7 +581,7 @@ pub(crate) mod tests {
         };
         assert_eq!(has(&results), (0, 0));
         let mut waiting = outcome(2);
-        waiting.flows[1].wait = Some(Box::new(Wait::new(&[FlowId(0)], Dur(5))));
+        waiting.flows[1].waits = true;
         (waiting.flows[1].start_ps, waiting.flows[1].finish_ps) = (None, None);
         let results = write(&dir.path().join("some"), &[(key("A", None, 1), waiting), (key("A", None, 2), outcome(2))]);
         assert_eq!(has(&results), (2, 1));

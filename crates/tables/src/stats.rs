@@ -90,7 +90,7 @@ impl<'a> Point<'a> {
     }
     fn of(flows: impl Iterator<Item = &'a FlowRow> + Clone, ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
         let flows = || flows.clone().filter(|flow| flow.measured);
-        let waits = flows().any(|flow| flow.wait.is_some());
+        let waits = flows().any(|flow| flow.waits);
         let not_started = flows().filter(|flow| flow.start_ps.is_none()).count() as u64;
         let flows: Vec<&FlowRow> = flows().filter(|flow| flow.start_ps.is_some()).collect();
         Point {
@@ -475,9 +475,7 @@ pub const FEW: u64 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{Dur, FlowId};
     use proptest::prelude::*;
-    use proto::flow::Wait;
     use sim::outcome::Measured;
 
     proptest! {
@@ -538,9 +536,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_never_began_counts_only_as_not_started() {
-        let wait = Some(Box::new(Wait { allowed: Some(Dur(9)), ..Wait::new(&[FlowId(0)], Dur(5)) }));
-        let never = FlowRow { start_ps: None, wait: wait.clone(), ..flow(500, None) };
-        let later = FlowRow { wait, deadline_ps: Some(1_000_000_009), ..flow(1000, Some(2_000_000_000)) };
+        let never = FlowRow { start_ps: None, waits: true, ..flow(500, None) };
+        let later = FlowRow { waits: true, deadline_ps: Some(1_000_000_009), ..flow(1000, Some(2_000_000_000)) };
         let counters = Counters { end_ps: 4_000_000_000, ..Counters::default() };
         let of = |flows: &[FlowRow]| -> Vec<(&str, Option<f64>)> {
             Point::new(flows, &[], &counters, 0.0).metrics().into_iter().map(|(metric, value)| (metric.name, value)).collect()
