@@ -30,6 +30,10 @@ impl FlowId {
 }
 
 id!(
+    /// A join: a moment of a host for which flows may wait; its row in the list of joins drawn before the run.
+    JoinId
+);
+id!(
     /// A host, counted among hosts only.
     HostId
 );

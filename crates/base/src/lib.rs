@@ -18,7 +18,7 @@ pub mod units;
 pub mod wire;
 
 pub use given::{Given, Offered, Offers};
-pub use ids::{FlowId, HostId, LinkId, NodeId, PortId};
+pub use ids::{FlowId, HostId, JoinId, LinkId, NodeId, PortId};
 pub use map::FlowMap;
 pub use rng::{Rng, Streams};
 pub use slab::Slab;

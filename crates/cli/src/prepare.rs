@@ -2,6 +2,8 @@
 
 use crate::clock;
 use crate::text::{count, short};
+use base::{Dur, FlowId, JoinId};
+use proto::flow::Join;
 use scenario::{Memory, Plan};
 use sim::memory::{Course, MemoryEstimate};
 use std::collections::BTreeMap;
@@ -38,9 +40,9 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
         let traffic =
             format!("{:?} {mtu} {header} {:?} {} {:?} {:?}", spec.topology, spec.workloads, spec.seed, spec.end, spec.measure);
         if !drawn.contains_key(&traffic) {
-            let flows = spec.flows()?;
-            let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
-            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, Course::of(spec, &flows)));
+            let own = spec.traffic()?;
+            let work = own.flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
+            drawn.insert(traffic.clone(), (hex(hash_flows(&own.flows, &own.joins)), work, Course::of(spec, &own)));
         }
         let (flows_hash, work, course) = drawn[&traffic].clone();
         let last = spec.sample.as_ref().and_then(|sample| sample.only_flows.last());
@@ -76,7 +78,7 @@ fn hex(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-fn hash_flows(flows: &[proto::Flow]) -> u64 {
+fn hash_flows(flows: &[proto::Flow], joins: &[Join]) -> u64 {
     let mut hash = Xxh3::new();
     for flow in flows {
         let deadline = flow.deadline.map_or(u64::MAX, |time| time.0);
@@ -96,9 +98,21 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
             for word in own.into_iter().chain(on).chain(rest).chain(wait.give_up_after.map(|after| after.0)) {
                 hash.update(&word.to_le_bytes());
             }
+            hash_waits(&mut hash, &[], &wait.joins);
         }
     }
+    for join in joins {
+        hash.update(&u64::from(join.host.0).to_le_bytes());
+        hash_waits(&mut hash, &join.on, &join.joins);
+    }
     hash.digest()
+}
+
+/// Hashes a list of flows and joins, if it is not empty.
+fn hash_waits(hash: &mut Xxh3, flows: &[(FlowId, Dur)], joins: &[(JoinId, Dur)]) {
+    let flows = flows.iter().map(|(flow, delay)| [0, u64::from(flow.0), delay.0]);
+    let joins = joins.iter().map(|(join, delay)| [1, u64::from(join.0), delay.0]);
+    flows.chain(joins).flatten().for_each(|word| hash.update(&word.to_le_bytes()));
 }
 
 #[cfg(test)]
@@ -116,12 +130,12 @@ mod tests {
             flows[9].start = base::Time::MAX;
             let (delay, allowed, give_up_after) = (base::Dur(delay), allowed.map(base::Dur), give_up.map(base::Dur));
             flows[9].wait = Some(Box::new(proto::flow::Wait { give_up_after, allowed, ..proto::flow::Wait::new(&on, delay) }));
-            hash_flows(&flows)
+            hash_flows(&flows, &[])
         };
         let one = hash(&[3], 5, None, None);
         assert_eq!(one, hash(&[3], 5, None, None));
         let others = [
-            hash_flows(&flows),
+            hash_flows(&flows, &[]),
             hash(&[4], 5, None, None),
             hash(&[3, 4], 5, None, None),
             hash(&[3], 6, None, None),
@@ -130,6 +144,19 @@ mod tests {
         ];
         for other in others {
             assert_ne!(one, other);
+        }
+        // A flow that waits for the same flow through a join.
+        let joined = |host: u32, on: u32, delay: u64| {
+            let mut flows = flows.clone();
+            flows[9].start = base::Time::MAX;
+            flows[9].wait =
+                Some(Box::new(proto::flow::Wait { joins: vec![(JoinId(0), Dur(5))], ..proto::flow::Wait::new(&[], Dur(0)) }));
+            let join = Join { host: base::HostId(host), on: vec![(FlowId(on), Dur(delay))], joins: Vec::new() };
+            hash_flows(&flows, &[join])
+        };
+        let join = joined(0, 3, 0);
+        for other in [one, joined(1, 3, 0), joined(0, 4, 0), joined(0, 3, 1)] {
+            assert_ne!(join, other);
         }
     }
 }

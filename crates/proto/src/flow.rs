@@ -1,6 +1,6 @@
 //! Flows: the metadata of each flow, and the samples and counts of its sender.
 
-use base::{Dur, FlowId, HostId, Rate, Time};
+use base::{Dur, FlowId, HostId, JoinId, Rate, Time};
 
 /// The metadata of a flow, drawn before the run. Both ends and every switch may look it up by the
 /// id in a packet. A protocol that must not know the size does not read it, and says so under
@@ -42,10 +42,13 @@ pub struct Flow {
 /// The conditions under which the application opens a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The flows that must have ended, at least one, each with the time from its end to the start.
-    /// A flow ends at its receiver with its last byte, or at its sender when the sender gives it
-    /// up. Between two hosts the time is at least the unloaded latency of a bare header.
+    /// The flows that must have ended, each with the time from its end to the start. A flow ends at
+    /// its receiver with its last byte, or at its sender when the sender gives it up. Between two
+    /// hosts the time is at least the unloaded latency of a bare header.
     pub on: Vec<(FlowId, Dur)>,
+    /// The joins of the flow's source that must have happened, each with the time from the join to
+    /// the start. There is at least one flow or join.
+    pub joins: Vec<(JoinId, Dur)>,
     /// Earliest start of the flow.
     pub not_before: Time,
     /// Time after the start of one of these flows at which its receiver gives up on it: the flow
@@ -58,7 +61,45 @@ pub struct Wait {
 impl Wait {
     /// Creates the wait of a flow that starts `delay` after the last end of these flows.
     pub fn new(on: &[FlowId], delay: Dur) -> Wait {
-        Wait { on: on.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None, allowed: None }
+        let on = on.iter().map(|flow| (*flow, delay)).collect();
+        Wait { on, joins: Vec::new(), not_before: Time::ZERO, give_up_after: None, allowed: None }
+    }
+}
+
+/// A moment of a host at which several flows have ended, each plus a delay. Flows and other joins of
+/// the host may wait for it, so that long lists of ends are not repeated.
+///
+/// A wait for a join has the effect of a wait for each of its ends, and for each end of its joins,
+/// with the sum of the delays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The host. Only its flows and its joins may wait for the join.
+    pub host: HostId,
+    /// The flows that must have ended, each with a delay.
+    pub on: Vec<(FlowId, Dur)>,
+    /// Joins of the same host that must have happened, each with a delay. They have lower ids.
+    pub joins: Vec<(JoinId, Dur)>,
+}
+
+/// The time of a join, or of the end of a flow for a host.
+///
+/// Delays begin with the end, not when the host learns of the end. Therefore there are two times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinTime {
+    /// The latest of the ends, each plus its delays.
+    pub at: Time,
+    /// The time at which the host has learned of all ends.
+    pub known: Time,
+}
+
+impl JoinTime {
+    /// Returns the start of a flow of the host that waits for the join for `delay`.
+    pub fn after(self, delay: Dur) -> Time {
+        self.at.after(delay).max(self.known)
+    }
+    /// Returns the time of a join that also waits for another end or join for `delay`.
+    pub fn and(self, other: JoinTime, delay: Dur) -> JoinTime {
+        JoinTime { at: self.at.max(other.at.after(delay)), known: self.known.max(other.known) }
     }
 }
 

@@ -7,7 +7,7 @@
 //! existing scenario and also prints a digest of its flows.
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
-use scenario::Options;
+use scenario::{Options, RunTraffic};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -27,13 +27,20 @@ struct TimedReader {
     hosts: Option<usize>,
 }
 
-const ROWS: [TimedReader; 9] = [
+const ROWS: [TimedReader; 10] = [
     list("table: flows one by one", "table", "flows.csv", table),
     list("hpcc: flow file", "hpcc", "flows.txt", hpcc),
     list("htsim: connection matrix, chains of 10 flows", "htsim", "flows.cm", htsim),
     list("yaps: input trace", "yaps", "flows.txt", yaps),
-    program("goal: all-reduce in a ring", "goal", "ring.goal", |dir, ranks| goal(dir, ranks, 100_000), [128, 512]),
-    program("goal: the same ring, eager messages", "goal", "ring.goal", |dir, ranks| goal(dir, ranks, 1000), [64, 128]),
+    program("goal: all-reduce in a ring", "goal", "ring.goal", |dir, ranks| goal(dir, ranks, 100_000, 0), [128, 512]),
+    program("goal: the same ring, eager messages", "goal", "ring.goal", |dir, ranks| goal(dir, ranks, 1000, 0), [128, 512]),
+    program(
+        "goal: the same ring, overlapping computations",
+        "goal",
+        "ring.goal",
+        |dir, ranks| goal(dir, ranks, 100_000, 9),
+        [128, 512],
+    ),
     program("chakra: all-reduces of all ranks", "chakra", "t", |dir, ranks| chakra(dir, ranks, 4, ranks), [64, 256]),
     program("chakra: all-reduces of 8 ranks", "chakra", "t", |dir, ranks| chakra(dir, ranks, 100, 8), [64, 256]),
     TimedReader {
@@ -66,17 +73,19 @@ fn main() {
     }
 }
 
-/// Plans a scenario, and prints the number of its flows, the number of their waits, the seconds and
-/// the digest of the flows.
+/// Plans a scenario, and prints the number of its flows, the number of waits of flows and joins, the
+/// seconds and the digest of flows and joins.
 fn plan(file: &Path) {
     let text = std::fs::read_to_string(file).expect("the scenario");
     let began = Instant::now();
     let folder = file.parent().expect("a folder");
     let plan = scenario::load(&text, "readers.toml", folder, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
-    let flows = plan.points[0].run.flows().unwrap_or_else(|e| panic!("{e}"));
+    let RunTraffic { flows, joins, .. } = plan.points[0].run.traffic().unwrap_or_else(|e| panic!("{e}"));
     let took = cpu_s().unwrap_or_else(|| began.elapsed().as_secs_f64());
-    let waits: usize = flows.iter().flat_map(|flow| &flow.wait).map(|wait| wait.on.len()).sum();
+    let of_flows = flows.iter().flat_map(|flow| &flow.wait).map(|wait| wait.on.len() + wait.joins.len());
+    let waits: usize = of_flows.chain(joins.iter().map(|join| join.on.len() + join.joins.len())).sum();
     let digest = flows.iter().fold(0, |digest, flow| xxh3_64(format!("{digest} {flow:?}").as_bytes()));
+    let digest = joins.iter().fold(digest, |digest, join| xxh3_64(format!("{digest} {join:?}").as_bytes()));
     println!("{} {waits} {took} {digest:016x}", flows.len());
 }
 
@@ -156,16 +165,23 @@ fn htsim(dir: &Path, flows: usize) {
     write(dir, "flows.cm", format!("Nodes 64\nConnections {flows}\nTriggers {all}\n{}{triggers}", lines(flows, row)));
 }
 
-/// Writes an all-reduce in a ring: 2(n-1) steps, each with a message from every rank to the next rank.
-fn goal(dir: &Path, ranks: usize, bytes: usize) {
+/// Writes an all-reduce in a ring: 2(n-1) steps, each with a message from every rank to the next rank. If
+/// `compute` is not zero, each message is sent after a computation of this time, which waits for the
+/// computation of the step before, but not for its send.
+fn goal(dir: &Path, ranks: usize, bytes: usize, compute: usize) {
     let mut text = format!("num_ranks {ranks}\n");
     for rank in 0..ranks {
         let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
         let _ = writeln!(text, "rank {rank} {{");
         for step in 0..2 * (ranks - 1) {
             let _ = writeln!(text, "s{step}: send {bytes}b to {next} tag {step}\nr{step}: recv {bytes}b from {before} tag {step}");
+            // The operation that waits for the step before.
+            let own = if compute > 0 { "c" } else { "s" };
+            if compute > 0 {
+                let _ = writeln!(text, "c{step}: calc {compute}\ns{step} requires c{step}");
+            }
             if let Some(last) = step.checked_sub(1) {
-                let _ = writeln!(text, "s{step} requires s{last}\ns{step} requires r{last}");
+                let _ = writeln!(text, "{own}{step} requires {own}{last}\n{own}{step} requires r{last}");
             }
         }
         text.push_str("}\n");

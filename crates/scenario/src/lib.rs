@@ -45,6 +45,7 @@ pub use files::Files;
 pub use files::plugins::{Interpreter, set_interpreter};
 pub use load::load;
 pub use memory::Memory;
+pub use plan::flows::RunTraffic;
 pub use plan::keys::plain_name;
 pub use plan::measure::{CountedFlows, Measure, Moment, Window};
 pub use plan::outline::{Outline, system_of};

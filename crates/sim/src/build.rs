@@ -62,7 +62,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
 
 fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<PartShare>, probe: P) -> (World<P>, Vec<Actor>) {
     let net = &*spec.net;
-    let Beginning { healthy, flows, waiting, window, alone: _, tasks: _, order: _ } = beginning;
+    let Beginning { healthy, flows, waiting, window, alone: _, joins: _, tasks: _, order: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());

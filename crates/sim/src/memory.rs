@@ -7,9 +7,10 @@ use fabric::net::Link;
 use fabric::port::Port;
 use fabric::routes::Routes;
 use fabric::routing::Planned;
+use proto::flow::Join;
 use proto::host::FlowRecord;
 use proto::{Flow, Packet};
-use scenario::{RunSpec, Sample, Unloaded};
+use scenario::{RunSpec, RunTraffic, Sample, Unloaded};
 
 /// Bytes per link: its record, ring, counts and leaf in the tree, and its share of the memory of
 /// hosts. Measured on fat trees.
@@ -19,8 +20,8 @@ const PACKETS_PER_LINK: u64 = 40;
 /// Bytes per flow in addition to its rows: the state of the protocol. Parts of this state are kept
 /// and used again by later flows.
 const PER_FLOW: u64 = 200;
-/// Copies of the list of flows that a flow waits for: in the workload, in the flow, and in the state
-/// of waiting flows.
+/// Copies of the list of flows and joins that a flow or a join waits for: in the workload, in the flow or
+/// join, and in the state of waiting flows.
 const COPIES_OF_WAITS: u64 = 3;
 /// Copies of each row of a table: writing a row takes about as much memory as the row.
 const WRITTEN: u64 = 2;
@@ -71,8 +72,9 @@ impl MemoryEstimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Course {
     flows: u64,
-    /// Number of pairs of a flow that waits and a flow for whose end it waits.
+    /// Number of pairs of a flow or join and a flow or join for which it waits.
     waits: u64,
+    joins: u64,
     /// Time at which the last flow ends.
     until: Time,
     /// Sum over the recorded flows of the recorded time in which the flow is open, in picoseconds.
@@ -89,17 +91,18 @@ impl Course {
         self.flows
     }
     /// Estimates when the flows of a run are open.
-    pub fn of(spec: &RunSpec, flows: &[Flow]) -> Course {
+    pub fn of(spec: &RunSpec, RunTraffic { flows, joins, .. }: &RunTraffic) -> Course {
         // Paths and times are needed for samples only.
         let routes = spec.sample.is_some().then(|| Routes::new(&spec.net, &[]));
         let end = spec.end.unwrap_or(Time::MAX);
         let ports = Recorded::of(spec);
         // By host: when all flows so far have been sent, and when all have been received.
         let mut busy = vec![[Time::ZERO; 2]; spec.net.hosts().len()];
-        let mut course = Course { flows: flows.len() as u64, ..Course::default() };
+        let mut course = Course { flows: flows.len() as u64, joins: joins.len() as u64, ..Course::default() };
+        course.waits = joins.iter().map(|join| (join.on.len() + join.joins.len()) as u64).sum();
         for flow in flows {
             let begin = flow.wait.as_ref().map_or(flow.start, |wait| wait.not_before);
-            course.waits += flow.wait.as_ref().map_or(0, |wait| wait.on.len() as u64);
+            course.waits += flow.wait.as_ref().map_or(0, |wait| (wait.on.len() + wait.joins.len()) as u64);
             let mut own = [(flow.src, 0), (flow.dst, 1)].map(|(host, side)| {
                 let takes = time_of(flow.size_wire_bytes, spec.net.host_rate(host));
                 let free = &mut busy[host.index()][side];
@@ -141,7 +144,9 @@ impl Course {
         let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>() + size_of::<Unloaded>());
         let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
         let per_wait = COPIES_OF_WAITS * size(size_of::<(u32, Dur)>());
-        let flows = self.flows.saturating_mul(per_flow).saturating_add(self.waits.saturating_mul(per_wait));
+        let per_join = COPIES_OF_WAITS * size(size_of::<Join>());
+        let waits = self.waits.saturating_mul(per_wait).saturating_add(self.joins.saturating_mul(per_join));
+        let flows = self.flows.saturating_mul(per_flow).saturating_add(waits);
         let mut found = MemoryEstimate { network: (links * per_link).saturating_add(routes), flows, ..MemoryEstimate::default() };
         let Some(sample) = spec.sample.as_ref().filter(|_| spec.ideal.is_none()) else { return found };
         let interval = u128::from(sample.interval.0.max(1));
@@ -214,7 +219,7 @@ mod tests {
     fn estimate(text: &str) -> MemoryEstimate {
         let plan = load(text, "test", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let spec = &plan.points[0].run;
-        Course::of(spec, &spec.flows().unwrap()).estimate(spec)
+        Course::of(spec, &spec.traffic().unwrap()).estimate(spec)
     }
 
     fn long(topology: &str, end: &str, size: &str, sample: &str) -> MemoryEstimate {

@@ -152,10 +152,11 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
     probe: P,
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
-    let (alone, tasks, healthy) = (take(&mut beginning.alone), take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
+    let (alone, healthy) = (take(&mut beginning.alone), Arc::clone(&beginning.healthy));
+    let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
     let (part, actors) = build::<E, P>(spec, beginning, None, probe);
     let (outcome, probe) = drive(spec, Whole::new(part), actors, &alone, control)?;
-    Ok((with_tasks(spec, &healthy, &tasks, outcome), probe))
+    Ok((with_tasks(spec, &healthy, &joins, &tasks, outcome), probe))
 }
 
 /// Runs `spec` in parts. Each part has a copy of the probe.
@@ -177,7 +178,8 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
         let (outcome, probe) = run_whole::<Engine<Carried>, P>(spec, beginning, probe, control)?;
         return Ok((Outcome { uncut, ..outcome }, probe));
     }
-    let (alone, tasks, healthy) = (take(&mut beginning.alone), take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
+    let (alone, healthy) = (take(&mut beginning.alone), Arc::clone(&beginning.healthy));
+    let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
     let part = |number: usize, beginning: Beginning, probe: P| {
         let share =
             PartShare::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
@@ -195,7 +197,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
         (std::iter::once(first).chain(others).collect(), actors)
     });
     let (outcome, probe) = drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)?;
-    let outcome = with_tasks(spec, &healthy, &tasks, outcome);
+    let outcome = with_tasks(spec, &healthy, &joins, &tasks, outcome);
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 

@@ -8,7 +8,8 @@ use crate::progress::RunError;
 use base::{Dur, HostId};
 use fabric::routes::{self, Routes};
 use proto::Flow;
-use scenario::{RunSpec, RunTasks, Unloaded};
+use proto::flow::Join;
+use scenario::{RunSpec, RunTasks, RunTraffic, Unloaded};
 use std::sync::Arc;
 
 /// The flows and routes of a run before its first event.
@@ -22,6 +23,8 @@ pub struct Beginning {
     pub alone: Vec<Unloaded>,
     /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
+    /// The joins for which flows and parts of tasks wait.
+    pub joins: Vec<Join>,
     /// The tasks of programs.
     pub tasks: RunTasks,
     /// The measurement window, if there is one.
@@ -34,16 +37,16 @@ impl Beginning {
     /// Draws the flows. Fails if the workload cannot be drawn.
     pub fn of(spec: &RunSpec) -> Result<Beginning, RunError> {
         let net = &*spec.net;
-        let (mut flows, tasks) = spec.traffic().map_err(RunError::Workload)?;
+        let RunTraffic { mut flows, joins, tasks } = spec.traffic().map_err(RunError::Workload)?;
         // Ideal completion times are those of the healthy network.
         let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {
             (flow.rtt, flow.bottleneck, flow.switches) = (alone.rtt, alone.bottleneck, alone.hops.saturating_sub(1));
         }
-        let waiting = WaitingFlows::new(&flows, |src, dst| latency(spec, &healthy, src, dst));
+        let waiting = WaitingFlows::new(&flows, &joins, |src, dst| latency(spec, &healthy, src, dst));
         let window = spec.window(&flows).map(WindowActor::new);
-        Ok(Beginning { healthy, flows, alone, waiting, tasks, window, order: EventOrder::Auto })
+        Ok(Beginning { healthy, flows, alone, waiting, joins, tasks, window, order: EventOrder::Auto })
     }
 }
 

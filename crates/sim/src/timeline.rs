@@ -7,28 +7,56 @@
 use crate::outcome::{FlowRow, Outcome};
 use crate::start::latency;
 use crate::tasks::{PartRow, TaskRow};
-use base::{Dur, FlowId, HostId};
+use base::{Dur, FlowId, HostId, JoinId, Time};
 use fabric::routes::Routes;
-use proto::flow::Wait;
+use proto::flow::{Join, JoinTime, Wait};
 use scenario::{RunSpec, RunTask, RunTasks};
 
 /// Adds the rows of the time line to the outcome of a run. `healthy` are the routes of the network
-/// without failures.
-pub fn with_tasks(spec: &RunSpec, healthy: &Routes, tasks: &RunTasks, outcome: Outcome) -> Outcome {
-    let (tasks, parts) = rows(tasks, &outcome.flows, |src, dst| latency(spec, healthy, src, dst));
+/// without failures, and `joins` are the joins of the run.
+pub fn with_tasks(spec: &RunSpec, healthy: &Routes, joins: &[Join], tasks: &RunTasks, outcome: Outcome) -> Outcome {
+    if tasks.all.is_empty() {
+        return outcome;
+    }
+    let (tasks, parts) = rows(joins, tasks, &outcome.flows, |src, dst| latency(spec, healthy, src, dst));
     Outcome { tasks, parts, ..outcome }
+}
+
+/// Returns when a host has the last of some ends and joins; `None` if this never happens. `end`
+/// returns when a flow has ended, and `times` are the times of joins.
+pub fn last(
+    on: &[(FlowId, Dur)],
+    joins: &[(JoinId, Dur)],
+    end: impl Fn(FlowId) -> Option<JoinTime>,
+    times: &[Option<JoinTime>],
+) -> Option<JoinTime> {
+    let ends = on.iter().map(|(flow, delay)| Some((end(*flow)?, *delay)));
+    let joins = joins.iter().map(|(join, delay)| Some((times[join.index()]?, *delay)));
+    ends.chain(joins).try_fold(JoinTime::default(), |time, other| other.map(|(other, delay)| time.and(other, delay)))
 }
 
 /// Returns a row for each task and a row for each part of a rank. `latency` is the latency of a bare
 /// header between two hosts.
-fn rows(tasks: &RunTasks, flows: &[FlowRow], latency: impl Fn(HostId, HostId) -> Dur) -> (Vec<TaskRow>, Vec<PartRow>) {
+fn rows(
+    joins: &[Join],
+    tasks: &RunTasks,
+    flows: &[FlowRow],
+    latency: impl Fn(HostId, HostId) -> Dur,
+) -> (Vec<TaskRow>, Vec<PartRow>) {
+    let end = |flow: FlowId, host: HostId| {
+        let row = &flows[flow.index()];
+        let at = Time(row.finish_ps?);
+        let known = if row.dst == host.0 { at } else { at + latency(HostId(row.dst), host) };
+        Some(JoinTime { at, known })
+    };
+    let mut times: Vec<Option<JoinTime>> = Vec::with_capacity(joins.len());
+    for join in joins {
+        // A join waits only for joins before it.
+        times.push(last(&join.on, &join.joins, |flow| end(flow, join.host), &times));
+    }
     let known = |wait: &Wait, host: HostId| {
-        let end = |(flow, delay): &(FlowId, Dur)| {
-            let row = &flows[flow.index()];
-            let beyond = if row.dst == host.0 { *delay } else { latency(HostId(row.dst), host).max(*delay) };
-            Some(row.finish_ps? + beyond.0)
-        };
-        wait.on.iter().map(end).try_fold(wait.not_before.0, |last, end| Some(last.max(end?)))
+        let time = last(&wait.on, &wait.joins, |flow| end(flow, host), &times)?;
+        Some(time.after(Dur::ZERO).max(wait.not_before).0)
     };
     let mut rows: Vec<TaskRow> = tasks.all.iter().map(row).collect();
     // Tasks are in the order of their groups.
@@ -66,12 +94,15 @@ fn row(task: &RunTask) -> TaskRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Time;
     use scenario::workload::tasks::{Moved, Task, TaskPart};
 
     fn wait(not_before: u64, on: &[(u32, u64)]) -> Wait {
         let on = on.iter().map(|(flow, delay)| (FlowId(*flow), Dur(*delay))).collect();
-        Wait { on, not_before: Time(not_before), give_up_after: None, allowed: None }
+        Wait { on, not_before: Time(not_before), ..Wait::new(&[], Dur::ZERO) }
+    }
+
+    fn joined(join: u32, delay: u64) -> Wait {
+        Wait { joins: vec![(JoinId(join), Dur(delay))], ..wait(0, &[]) }
     }
 
     #[test]
@@ -84,17 +115,34 @@ mod tests {
         };
         let part = |task, rank, moments| TaskPart { task, rank, host: HostId(rank + 10), moments };
         let tasks = RunTasks {
-            all: vec![task("sum", collective), task("rest", None)],
+            all: vec![task("sum", collective), task("rest", None), task("joins", None)],
             // Rank 0 has host 10, and rank 1 host 11.
-            parts: vec![part(0, 0, [0, 1]), part(0, 1, [2, 1]), part(1, 1, [1, 3])],
-            moments: vec![wait(5, &[]), wait(0, &[(0, 7), (1, 0)]), wait(3, &[]), wait(0, &[(2, 0)])],
+            parts: vec![part(0, 0, [0, 1]), part(0, 1, [2, 1]), part(1, 1, [1, 3]), part(2, 0, [4, 5]), part(2, 0, [6, 7])],
+            moments: vec![
+                wait(5, &[]),
+                wait(0, &[(0, 7), (1, 0)]),
+                wait(3, &[]),
+                wait(0, &[(2, 0)]),
+                joined(0, 1),
+                joined(0, 9),
+                joined(1, 2),
+                joined(2, 0),
+            ],
         };
+        // Host 10 knows the end at host 11 at 110; 103 is the end at host 10 plus its delay.
+        let join = |on: &[(u32, u64)], joins: &[(u32, u64)]| {
+            let joins = joins.iter().map(|(join, delay)| (JoinId(*join), Dur(*delay))).collect();
+            Join { host: HostId(10), on: wait(0, on).on, joins }
+        };
+        let joins = [join(&[(0, 3), (1, 2)], &[]), join(&[(0, 0)], &[(0, 4)]), join(&[(2, 0)], &[(0, 0)])];
         let flow = |dst, finish_ps| FlowRow { dst, finish_ps, group_id: Some(1 << 32), ..FlowRow::default() };
         let flows = [flow(10, Some(100)), flow(11, Some(90)), flow(11, None)];
-        let (rows, parts) = rows(&tasks, &flows, |_, _| Dur(20));
+        let (rows, parts) = rows(&joins, &tasks, &flows, |_, _| Dur(20));
         // Host 10 knows the end at itself after the delay of 7, and that at host 11 after 20; host 11 the former after 20.
         let times: Vec<_> = parts.iter().map(|part| (part.rank, part.start_ps, part.finish_ps)).collect();
-        assert_eq!(times, [(0, Some(5), Some(110)), (1, Some(3), Some(120)), (1, Some(120), None)]);
+        assert_eq!(times[..3], [(0, Some(5), Some(110)), (1, Some(3), Some(120)), (1, Some(120), None)]);
+        // 103 plus a delay of 9 is 112. The second join is at 107, and the third never happens.
+        assert_eq!(times[3..], [(0, Some(110), Some(112)), (0, Some(110), None)]);
         let of = |row: &TaskRow| (row.start_ps, row.first_finish_ps, row.finish_ps, row.last_rank, row.parts);
         assert_eq!(of(&rows[0]), (Some(3), Some(110), Some(120), 1, 2));
         assert_eq!(of(&rows[1]), (Some(120), None, None, 1, 1));

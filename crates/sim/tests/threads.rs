@@ -7,7 +7,7 @@
 mod common;
 
 use crate::common::{
-    all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table, table_of,
+    all_systems, assert_equal, eager_ring, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table, table_of,
 };
 use base::Rng;
 use scenario::{Options, Plan, Point};
@@ -141,6 +141,18 @@ fn the_examples_are_the_same() {
         };
         assert_same_plan(&scenario_of(&file, set, ""), &ways(n), &file.display().to_string());
     }
+}
+
+/// Joins of hosts of all parts.
+#[test]
+fn programs_with_joins_are_the_same() {
+    let text = format!(
+        "[topology]\nkind = 'fat_tree'\nk = 4\nrate = '10Gbps'\ndelay = '1us'\n{}{}",
+        eager_ring(16, 8),
+        system("newreno", "100pkt")
+    );
+    assert!(!plan(&text).points[0].run.traffic().unwrap().joins.is_empty());
+    assert_same(&text, &WAYS);
 }
 
 /// Compares the points of a plan with runs in parts and in windows, in turns.

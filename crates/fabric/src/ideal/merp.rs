@@ -98,7 +98,7 @@ struct VirtualDeadlines<'a> {
 }
 
 impl<'a> VirtualDeadlines<'a> {
-    fn new(Network { capacity, flows }: Network<'a>) -> Self {
+    fn new(Network { capacity, flows, .. }: Network<'a>) -> Self {
         VirtualDeadlines {
             capacity,
             flows,

@@ -3,7 +3,7 @@
 pub mod slots;
 
 use super::*;
-use crate::schedule::flow::{FluidFlow, FluidWait};
+use crate::schedule::flow::{FluidFlow, FluidJoin, FluidWait};
 use crate::schedule::link::Segment;
 use base::{Rate, Rng, Time};
 use num_rational::BigRational;
@@ -54,7 +54,7 @@ pub fn flow(arrival_ns: u64, wire_bytes: u64, path: &[usize]) -> FluidFlow {
 }
 
 pub fn in_seconds(name: &str, capacity: &[Rate], flows: &[FluidFlow]) -> Vec<f64> {
-    ideal(name).serve_network(Network { capacity, flows }, &mut |_, _| true).unwrap()
+    ideal(name).serve_network(Network { capacity, flows, joins: &[] }, &mut |_, _| true).unwrap()
 }
 
 pub fn finish_ns(name: &str, capacity: &[Rate], flows: &[FluidFlow]) -> Vec<f64> {
@@ -154,9 +154,40 @@ fn one_link_is_the_one_link_schedule() {
     }
 }
 
+const NO_WAIT: FluidWait = FluidWait { on: Vec::new(), joins: Vec::new(), not_before: 0.0, give_up_after: None, allowed: None };
+
+#[test]
+fn flows_may_wait_for_joins() {
+    // The first flow ends at 100, and its host knows it 40 ns later. The second ends at 300, and its host knows it at once.
+    // With 5 ns after the first and 10 ns after the second, the first join happens at 310.
+    let first = FluidJoin { on: vec![(0, [5e-9, 40e-9]), (1, [10e-9, 0.0])], joins: vec![] };
+    // The second join waits 20 ns more, until 330, and for the end of the fourth flow at 320, which its host knows at 420.
+    let second = FluidJoin { on: vec![(3, [1e-9, 100e-9])], joins: vec![(0, 20e-9)] };
+    let wait = |joins: &[(usize, f64)]| Some(FluidWait { joins: joins.to_vec(), ..NO_WAIT });
+    let flows = [
+        flow(0, 100, &[0]),
+        flow(100, 200, &[0]),
+        // Waits 30 ns for the first join, until 340.
+        FluidFlow { wait: wait(&[(0, 30e-9)]), ..flow(0, 10, &[0]) },
+        flow(0, 320, &[1]),
+        // Waits 80 ns for the second join: 410 after the ends, but its host learns of the last end at 420.
+        FluidFlow { wait: wait(&[(1, 80e-9)]), ..flow(0, 10, &[0]) },
+        // Waits 95 ns for the second join, until 425.
+        FluidFlow { wait: wait(&[(1, 95e-9), (0, 0.0)]), ..flow(0, 10, &[1]) },
+    ];
+    for name in names() {
+        let finish = ideal(name).serve_network(
+            Network { capacity: &[GIGABYTE; 2], flows: &flows, joins: &[first.clone(), second.clone()] },
+            &mut |_, _| true,
+        );
+        let finish: Vec<f64> = finish.unwrap().into_iter().map(|end| (end * 1e9).round()).collect();
+        assert_eq!(finish, [100.0, 300.0, 350.0, 320.0, 430.0, 435.0], "{name}");
+    }
+}
+
 #[test]
 fn flows_may_wait_for_the_ends_of_others() {
-    let wait = |on: &[(usize, f64)]| Some(FluidWait { on: on.to_vec(), not_before: 0.0, give_up_after: None, allowed: Some(1e-6) });
+    let wait = |on: &[(usize, f64)]| Some(FluidWait { on: on.to_vec(), allowed: Some(1e-6), ..NO_WAIT });
     // The third flow arrives 50 ns after the end of the first at 100 and of the second at 300; a
     // flow of the other link ends at 400.
     let flows = [
@@ -175,7 +206,7 @@ fn flows_may_wait_for_the_ends_of_others() {
 fn a_flow_may_give_up_on_others() {
     // The third flow arrives 20 ns after the end of the first at 100, because the second, which
     // ends at 600, is 90 ns old by then.
-    let wait = FluidWait { on: vec![(0, 20e-9), (1, 0.0)], not_before: 0.0, give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
+    let wait = FluidWait { on: vec![(0, 20e-9), (1, 0.0)], give_up_after: Some(vec![1e-6, 90e-9]), ..NO_WAIT };
     let flows = [flow(0, 100, &[0]), flow(10, 590, &[1]), FluidFlow { wait: Some(wait), ..flow(0, 100, &[0]) }];
     for name in names() {
         assert_eq!(finish_ns(name, &[GIGABYTE; 2], &flows), [100.0, 600.0, 220.0], "{name}");
@@ -198,7 +229,7 @@ fn a_stopped_schedule_returns_no_times() {
     let flows: Vec<FluidFlow> = (0..2000).map(|i| flow(10 * i, 10, &[0])).collect();
     for name in names() {
         let mut asked = Vec::new();
-        let stopped = ideal(name).serve_network(Network { capacity: &[GIGABYTE], flows: &flows }, &mut |now, ended| {
+        let stopped = ideal(name).serve_network(Network { capacity: &[GIGABYTE], flows: &flows, joins: &[] }, &mut |now, ended| {
             asked.push((now, ended));
             asked.len() < 2
         });

@@ -1,7 +1,7 @@
 //! Max-min fair sharing. Flows with the same path have the same rate, so the work per event grows
 //! with the number of paths in use, not with the number of flows.
 
-use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
+use super::flow::{Arrivals, FluidFlow, FluidJoin, GoOn, PATIENCE};
 use base::Time;
 use std::collections::BTreeMap;
 
@@ -50,11 +50,11 @@ struct Sharing<'a> {
 }
 
 /// Returns when each flow ends, in seconds; `None` if `go_on` returned false.
-pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
+pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], joins: &[FluidJoin], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing::new(capacity);
     let class_of = sharing.classify(flows);
     let mut finish = vec![f64::INFINITY; flows.len()];
-    let mut arrivals = Arrivals::new(flows);
+    let mut arrivals = Arrivals::new(flows, joins);
     let mut now = 0.0;
     for step in 1.. {
         if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {

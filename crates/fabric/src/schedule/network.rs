@@ -9,7 +9,7 @@
 //! Deviates: where capacities differ, a flow that cannot fill a link does not block it; the next
 //! flow in the order uses the rest, as in a network of priority queues.
 
-use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
+use super::flow::{Arrivals, FluidFlow, FluidJoin, GoOn, PATIENCE};
 use super::max_min;
 use base::Rate;
 
@@ -40,6 +40,8 @@ pub struct Network<'a> {
     pub capacity: &'a [Rate],
     /// The flows.
     pub flows: &'a [FluidFlow],
+    /// The joins for which flows wait.
+    pub joins: &'a [FluidJoin],
 }
 
 impl Network<'_> {
@@ -50,11 +52,11 @@ impl Network<'_> {
     /// Serves the flows in an order. Returns when each flow ends, in seconds; infinity if its path
     /// has a link without capacity. `None` if `go_on` returned false.
     pub fn serve(self, order: &mut impl Order, go_on: GoOn<'_>) -> Option<Vec<f64>> {
-        Greedy::new(&self.bytes_per_sec(), self.flows).run(order, go_on)
+        Greedy::new(&self.bytes_per_sec(), self.flows).run(Arrivals::new(self.flows, self.joins), order, go_on)
     }
     /// Serves the flows with max-min fair rates; returns like [`Network::serve`].
     pub fn share(self, go_on: GoOn<'_>) -> Option<Vec<f64>> {
-        max_min::run(&self.bytes_per_sec(), self.flows, go_on)
+        max_min::run(&self.bytes_per_sec(), self.flows, self.joins, go_on)
     }
 }
 
@@ -85,9 +87,8 @@ impl<'a> Greedy<'a> {
         Greedy { capacity, flows, left, key, order: Vec::new(), served: Vec::new(), free }
     }
 
-    fn run(mut self, order: &mut impl Order, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+    fn run(mut self, mut arrivals: Arrivals<'_>, order: &mut impl Order, go_on: GoOn<'_>) -> Option<Vec<f64>> {
         let mut finish = vec![f64::INFINITY; self.flows.len()];
-        let mut arrivals = Arrivals::new(self.flows);
         let mut now = 0.0;
         for step in 1.. {
             if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {

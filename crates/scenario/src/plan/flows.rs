@@ -6,15 +6,25 @@ use crate::plan::measure::{CountedFlows, Window};
 use crate::plan::spec::{Demand, RunSpec};
 use crate::plan::state::Steady;
 use crate::plan::steady;
-use crate::plan::tasks::{RunTasks, group};
+use crate::plan::tasks::{Ids, RunTasks, group};
 use crate::workload::after::earliest_roots;
-use crate::workload::tasks::Tasks;
-use crate::workload::{self, Draw, Drawn, Outside, Workload as _};
-use base::{Dur, FlowId, Rate, Rng, Streams, Time};
+use crate::workload::{self, Draw, Drawn, DrawnJoin, Outside, Workload as _};
+use base::{Dur, FlowId, JoinId, Rate, Rng, Streams, Time};
 use fabric::routes::Routes;
 use proto::Flow;
-use proto::flow::Wait;
+use proto::flow::{Join, Wait};
 use std::cell::OnceCell;
+
+/// The flows of a run, and what belongs to them.
+#[derive(Clone, Debug, Default)]
+pub struct RunTraffic {
+    /// The flows, by id.
+    pub flows: Vec<Flow>,
+    /// The joins for which flows wait, by id.
+    pub joins: Vec<Join>,
+    /// The tasks of programs.
+    pub tasks: RunTasks,
+}
 
 impl RunSpec {
     /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); the id of a
@@ -24,17 +34,18 @@ impl RunSpec {
     /// the run. With a start in the steady state, the result contains the flows that are open at
     /// the start, and those after the last flow that counts.
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
-        self.traffic().map(|(flows, _)| flows)
+        self.traffic().map(|traffic| traffic.flows)
     }
 
-    /// Draws the flows of all workloads, as [`RunSpec::flows`] does, and the tasks of their programs.
-    pub fn traffic(&self) -> Result<(Vec<Flow>, RunTasks), String> {
+    /// Draws the flows of all workloads, as [`RunSpec::flows`] does, the joins for which they wait, and
+    /// the tasks of their programs.
+    pub fn traffic(&self) -> Result<RunTraffic, String> {
         let mut streams = Streams::new(self.seed);
         let mut all: Vec<Numbered> = Vec::new();
         let routes = OnceCell::new();
         let steady = self.steady_state(&routes)?;
-        let (mut drawn, tasks): (Vec<Vec<Drawn>>, Vec<Tasks>) =
-            self.drawn(&mut streams)?.into_iter().map(|draw| (draw.flows, draw.tasks)).unzip();
+        let (mut drawn, rest): (Vec<Vec<Drawn>>, Vec<_>) =
+            self.drawn(&mut streams)?.into_iter().map(|draw| (draw.flows, (draw.joins, draw.tasks))).unzip();
         let own: Vec<usize> = drawn.iter().map(Vec::len).collect();
         if let Some(steady) = steady {
             let last = |index: usize| drawn[index].iter().map(|flow| flow.start).max();
@@ -46,7 +57,7 @@ impl RunSpec {
             }
         }
         for (index, ((name, traffic), mut drawn)) in self.workloads.iter().zip(drawn).enumerate() {
-            let roots = earliest_roots(&drawn).map_err(|e| format!("workload `{name}`: {e}"))?;
+            let roots = earliest_roots(&drawn, &rest[index].0).map_err(|e| format!("workload `{name}`: {e}"))?;
             if let Some(deadline) = &traffic.deadline {
                 self.set_deadlines(
                     deadline,
@@ -75,18 +86,25 @@ impl RunSpec {
         }
         // A stable sort: flows with the same start keep the order in which their workload drew them.
         all.sort_by_key(|flow| (flow.root, flow.workload));
-        let mut ids: Vec<Vec<FlowId>> = vec![Vec::new(); self.workloads.len()];
+        let mut ids = vec![Ids::default(); self.workloads.len()];
         let order = |workload: u16| all.iter().zip(0..).filter(move |(flow, _)| flow.workload == workload);
-        if tasks.iter().any(|tasks| !tasks.moments.is_empty()) || all.iter().any(|flow| flow.flow.after.is_some()) {
+        if rest.iter().any(|(_, tasks)| !tasks.moments.is_empty()) || all.iter().any(|flow| flow.flow.after.is_some()) {
             for (workload, ids) in ids.iter_mut().enumerate() {
                 let mut own: Vec<(usize, FlowId)> = order(workload as u16).map(|(flow, id)| (flow.number, FlowId(id))).collect();
                 own.sort_unstable();
-                *ids = own.into_iter().map(|(_, id)| id).collect();
+                ids.flows = own.into_iter().map(|(_, id)| id).collect();
             }
         }
-        let mut run_tasks = RunTasks::default();
-        for (workload, tasks) in tasks.into_iter().enumerate() {
-            run_tasks.add(workload as u16, tasks, &ids[workload]);
+        let (mut run_joins, mut run_tasks) = (Vec::new(), RunTasks::default());
+        for ((joins, tasks), (ids, workload)) in rest.into_iter().zip(ids.iter_mut().zip(0..)) {
+            ids.first_join = JoinId(run_joins.len() as u32);
+            let join = |join: DrawnJoin| Join {
+                host: join.host,
+                on: ids.flows(&join.flows).collect(),
+                joins: ids.joins(&join.joins).collect(),
+            };
+            run_joins.extend(joins.into_iter().map(join));
+            run_tasks.add(workload, tasks, ids);
         }
         let roots: Vec<Time> = all.iter().map(|flow| flow.root).collect();
         let mut flows: Vec<Flow> = all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect();
@@ -95,7 +113,7 @@ impl RunSpec {
             let counts = |root: Time| window.is_some_and(|w| root >= w.from && w.until.is_none_or(|until| root <= until));
             flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
         }
-        Ok((flows, run_tasks))
+        Ok(RunTraffic { flows, joins: run_joins, tasks: run_tasks })
     }
 
     /// Draws the flows of the scenario, by workload. Workloads that run until the last start of
@@ -141,16 +159,11 @@ impl RunSpec {
         }
     }
 
-    /// Returns a flow with its id in the run. `ids` are the ids of each workload's flows, in the
-    /// order of drawing.
-    fn flow(&self, id: FlowId, numbered: Numbered, ids: &[Vec<FlowId>]) -> Flow {
+    /// Returns a flow with its id in the run. `ids` are the ids of each workload's flows and joins.
+    fn flow(&self, id: FlowId, numbered: Numbered, ids: &[Ids]) -> Flow {
         let Numbered { workload, src_port, measured, flow, .. } = numbered;
-        let on = |(number, delay): &(u32, Dur)| (ids[usize::from(workload)][*number as usize], *delay);
         let allowed = flow.deadline.map(|deadline| Dur(deadline.0));
-        let wait = flow.after.map(|after| {
-            let on = after.flows.iter().map(on).collect();
-            Box::new(Wait { on, not_before: after.not_before, give_up_after: after.give_up_after, allowed })
-        });
+        let wait = flow.after.map(|after| Box::new(Wait { allowed, ..ids[usize::from(workload)].wait(&after) }));
         Flow {
             id,
             src: flow.src,

@@ -3,7 +3,7 @@
 
 use crate::workload::After;
 use crate::workload::tasks::{Task, TaskPart, Tasks};
-use base::FlowId;
+use base::{Dur, FlowId, JoinId};
 use proto::flow::Wait;
 
 /// The tasks of a run.
@@ -13,8 +13,8 @@ pub struct RunTasks {
     pub all: Vec<RunTask>,
     /// The parts of ranks in them; the number of a task is its index in `all`.
     pub parts: Vec<TaskPart>,
-    /// The moments at which parts begin and end: the latest of a time and of the ends of flows, each
-    /// plus a delay, as known at the host of the part.
+    /// The moments at which parts begin and end: the latest of a time, of the ends of flows and of joins,
+    /// each plus a delay, as known at the host of the part.
     pub moments: Vec<Wait>,
 }
 
@@ -34,21 +34,45 @@ pub(super) fn group(workload: u16, number: u32) -> u64 {
     u64::from(workload) << 32 | u64::from(number)
 }
 
+/// The ids of a workload's flows and joins in the run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ids {
+    /// The ids of the flows, in the order of drawing.
+    pub flows: Vec<FlowId>,
+    /// The id of the first join. The others follow.
+    pub first_join: JoinId,
+}
+
+impl Ids {
+    /// Returns flows of the workload as flows of the run.
+    pub fn flows(&self, flows: &[(u32, Dur)]) -> impl Iterator<Item = (FlowId, Dur)> {
+        flows.iter().map(|(number, delay)| (self.flows[*number as usize], *delay))
+    }
+    /// Returns joins of the workload as joins of the run.
+    pub fn joins(&self, joins: &[(u32, Dur)]) -> impl Iterator<Item = (JoinId, Dur)> {
+        joins.iter().map(|(number, delay)| (JoinId(self.first_join.0 + number), *delay))
+    }
+    /// Returns a condition of the workload as a condition of the run, without a deadline.
+    pub fn wait(&self, after: &After) -> Wait {
+        Wait {
+            on: self.flows(&after.flows).collect(),
+            joins: self.joins(&after.joins).collect(),
+            not_before: after.not_before,
+            give_up_after: after.give_up_after,
+            allowed: None,
+        }
+    }
+}
+
 impl RunTasks {
-    /// Adds the tasks of a workload. `ids` are the ids of its flows, in the order of drawing.
-    pub(super) fn add(&mut self, workload: u16, tasks: Tasks, ids: &[FlowId]) {
+    /// Adds the tasks of a workload. `ids` are the ids of its flows and joins.
+    pub(super) fn add(&mut self, workload: u16, tasks: Tasks, ids: &Ids) {
         let (first, moments) = (self.all.len() as u32, self.moments.len() as u32);
         let of = |(task, number): (Task, u32)| RunTask { workload, group: group(workload, number), task };
         self.all.extend(tasks.all.into_iter().zip(0..).map(of));
         let part =
             |part: TaskPart| TaskPart { task: first + part.task, moments: part.moments.map(|moment| moments + moment), ..part };
         self.parts.extend(tasks.parts.into_iter().map(part));
-        let wait = |after: After| Wait {
-            on: after.flows.iter().map(|(number, delay)| (ids[*number as usize], *delay)).collect(),
-            not_before: after.not_before,
-            give_up_after: None,
-            allowed: None,
-        };
-        self.moments.extend(tasks.moments.into_iter().map(wait));
+        self.moments.extend(tasks.moments.iter().map(|after| ids.wait(after)));
     }
 }

@@ -255,11 +255,10 @@ mod tests {
         assert_eq!(ring(&[("bytes", "4KB"), ("ranks", "3"), ("first_host", "h1")]), 3 * 4);
     }
 
-    /// Returns the mean number of flows that a flow waits for.
+    /// Returns the mean number of waits for each flow.
     fn mean_waits(n: &str, set: Set<'_>) -> f64 {
-        let flows = draw(&bench(n), set);
-        let waits: usize = flows.iter().flat_map(|flow| &flow.after).map(|after| after.flows.len()).sum();
-        waits as f64 / flows.len() as f64
+        let [flows, waits] = bench(n).count("collective", set);
+        waits as f64 / flows as f64
     }
 
     /// The same bounds for few and many ranks.

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(ends(&flows), [(0, 1, 5000), (0, 2, 70_000), (1, 2, 1), (2, 1, 1), (2, 0, 9)]);
         let [first, large, none, last, small] = &flows[..] else { panic!("five flows") };
         assert_eq!((first.start, &first.after, small.start, &small.after), (Time(100_000), &None, Time(0), &None));
-        let after = |flow: &Drawn| flow.after.clone().unwrap();
+        let after = |flow: &Drawn| After::clone(flow.after.as_ref().unwrap());
         let one = |delay, not_before| (vec![delay], Time(not_before));
         let of = |after: After| (after.flows.iter().map(|on| on.1).collect::<Vec<Dur>>(), after.not_before);
         // The calculation of rank 0 ends after 100 ns at the earliest, and the receive not before.
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn an_eager_send_ends_at_once_and_other_sends_with_their_message() {
         let text = "num_ranks 2\nrank 0 {\na: send 1000b to 1\nb: send 1b to 1\nb requires a\n}\n";
-        let waits = |more: &[(&'static str, &str)]| attempt(text, more).unwrap()[1].after.clone();
+        let waits = |more: &[(&'static str, &str)]| attempt(text, more).unwrap()[1].after.as_deref().cloned();
         assert_eq!(waits(&[]), None);
         assert_eq!(waits(&[("eager", "999B")]), Some(After::new(&[0], Dur::ZERO)));
         assert_eq!(attempt(text, &[("start", "3us")]).unwrap()[0].start, Time(3_000_000));

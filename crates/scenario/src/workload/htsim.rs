@@ -121,7 +121,7 @@ impl listed::Format for Format {
         }
         for (flow, on) in flows.iter_mut().zip(waits) {
             if let Some((id, word)) = on {
-                flow.after = Some(After::new(&fires(&tokens, &word, id, &triggers)?, Dur::ZERO));
+                flow.after = Some(Box::new(After::new(&fires(&tokens, &word, id, &triggers)?, Dur::ZERO)));
             }
         }
         Ok(flows.into())

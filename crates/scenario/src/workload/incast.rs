@@ -342,7 +342,7 @@ impl Workload for Incast {
                 };
                 let number = flows.len() as u32;
                 flows.push(Drawn { src: dst, dst: src, size_bytes: request.0, ..flow.clone() });
-                flows.push(Drawn { start: Time::ZERO, after: Some(After::new(&[number], Dur::ZERO)), ..flow });
+                flows.push(Drawn { start: Time::ZERO, after: Some(Box::new(After::new(&[number], Dur::ZERO))), ..flow });
             }
         }
         Ok(flows.into())
@@ -544,7 +544,7 @@ mod tests {
         assert_eq!(ends[..4], [(1, 2, 100), (2, 1, 64_000), (1, 3, 100), (3, 1, 64_000)]);
         assert_eq!(flows.iter().map(|f| f.group.unwrap()).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
         for (number, pair) in (0..).step_by(2).zip(flows.chunks(2)) {
-            assert_eq!((&pair[0].after, &pair[1].after), (&None, &Some(After::new(&[number], Dur::ZERO))));
+            assert_eq!((&pair[0].after, &pair[1].after), (&None, &Some(Box::new(After::new(&[number], Dur::ZERO)))));
         }
         assert_eq!(flows[4].start, Time(10_000_000_000));
     }

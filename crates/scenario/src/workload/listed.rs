@@ -91,7 +91,7 @@ pub(super) fn once(
     let hosts: Vec<&str> = (0..env.net.hosts().len() as u32).map(|host| name_of(env.net, HostId(host))).collect();
     env.files.made(format!("{format} {params:?} {:?} {}", env.packets, hosts.join(" ")), || {
         let read = read()?;
-        super::after::earliest_roots(&read.flows).map_err(|e| format!("{path}: {e}"))?;
+        super::after::earliest_roots(&read.flows, &read.joins).map_err(|e| format!("{path}: {e}"))?;
         Ok(read)
     })
 }

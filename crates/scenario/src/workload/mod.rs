@@ -86,13 +86,15 @@ pub struct FanIn {
 pub struct Draw {
     /// The flows, in any order.
     pub flows: Vec<Drawn>,
+    /// The joins for which flows wait. A join waits only for joins before it.
+    pub joins: Vec<DrawnJoin>,
     /// The tasks.
     pub tasks: Tasks,
 }
 
 impl From<Vec<Drawn>> for Draw {
     fn from(flows: Vec<Drawn>) -> Draw {
-        Draw { flows, tasks: Tasks::default() }
+        Draw { flows, ..Draw::default() }
     }
 }
 
@@ -112,15 +114,18 @@ pub struct Drawn {
     /// Number of the group that the flow belongs to, within the workload.
     pub group: Option<u32>,
     /// The flows that this flow waits for, if any.
-    pub after: Option<After>,
+    pub after: Option<Box<After>>,
 }
 
 /// The condition for the start of a flow that waits, or a moment of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
     /// Other flows of the workload by index, each with the time from its end to the start of the
-    /// waiting flow. A flow that waits has at least one.
+    /// waiting flow.
     pub flows: Vec<(u32, Dur)>,
+    /// Joins of the workload by index, each with the time from the join to the start. A flow that
+    /// waits has at least one flow or join.
+    pub joins: Vec<(u32, Dur)>,
     /// Earliest start of the waiting flow.
     pub not_before: Time,
     /// Age at which a flow that has not ended counts as ended for the waiting flow.
@@ -130,8 +135,20 @@ pub struct After {
 impl After {
     /// Creates the condition of a flow that starts `delay` after all these flows have ended.
     pub fn new(flows: &[u32], delay: Dur) -> After {
-        After { flows: flows.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None }
+        let flows = flows.iter().map(|flow| (*flow, delay)).collect();
+        After { flows, joins: Vec::new(), not_before: Time::ZERO, give_up_after: None }
     }
+}
+
+/// A join of a workload: see [`proto::flow::Join`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrawnJoin {
+    /// The host of the join.
+    pub host: HostId,
+    /// Flows by index, each with the delay after its end.
+    pub flows: Vec<(u32, Dur)>,
+    /// Earlier joins of the same host by index, each with a delay.
+    pub joins: Vec<(u32, Dur)>,
 }
 
 /// A time span outside the arrivals of a workload: before them, on a clock of its own, or after them.
@@ -232,6 +249,30 @@ pub(crate) mod testing {
     use super::*;
     use crate::topology::testing::build;
     use base::params::{Raw, Reader};
+    use std::collections::BTreeMap;
+    use std::mem::take;
+
+    /// Returns the flows, each with the ends of its joins in its own list.
+    fn without_joins(Draw { mut flows, joins, .. }: Draw) -> Vec<Drawn> {
+        let mut lists: Vec<Vec<(u32, Dur)>> = Vec::with_capacity(joins.len());
+        let add = |list: &mut Vec<(u32, Dur)>, on: &[(u32, Dur)], lists: &[Vec<(u32, Dur)>]| {
+            let ends = on.iter().flat_map(|(join, delay)| lists[*join as usize].iter().map(|(flow, gap)| (*flow, *gap + *delay)));
+            let all: BTreeMap<u32, Dur> = ends.chain(list.iter().copied()).fold(BTreeMap::new(), |mut all, (flow, delay)| {
+                let longest = all.entry(flow).or_insert(delay);
+                *longest = delay.max(*longest);
+                all
+            });
+            *list = all.into_iter().collect();
+        };
+        for mut join in joins {
+            add(&mut join.flows, &join.joins, &lists);
+            lists.push(join.flows);
+        }
+        for after in flows.iter_mut().filter_map(|flow| flow.after.as_mut()).filter(|after| !after.joins.is_empty()) {
+            add(&mut after.flows, &take(&mut after.joins), &lists);
+        }
+        flows
+    }
 
     /// A network and files to draw workloads on.
     pub struct Bench {
@@ -263,15 +304,27 @@ pub(crate) mod testing {
             given.1.extend(found);
             if given.1.is_empty() { Ok(params.build(&self.env())) } else { Err(given.1.join("\n")) }
         }
+        /// Returns the flows of a workload, each with all ends for which it waits.
         pub fn draw(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Vec<Drawn> {
+            without_joins(self.draw_all(kind, set, seed))
+        }
+        /// Returns the number of flows of a workload and the number of waits of its flows and joins.
+        pub fn count(&self, kind: &str, set: &[(&'static str, &str)]) -> [usize; 2] {
+            let Draw { flows, joins, .. } = self.draw_all(kind, set, 1);
+            let of_flows = flows.iter().flat_map(|flow| &flow.after).map(|after| after.flows.len() + after.joins.len());
+            let waits = of_flows.chain(joins.iter().map(|join| join.flows.len() + join.joins.len())).sum();
+            [flows.len(), waits]
+        }
+        fn draw_all(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Draw {
             let machine = self.read(kind, set).unwrap();
-            let Draw { flows, .. } = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
+            let draw = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
+            let flows = &draw.flows;
             let Offered { sizes, .. } = machine.offered(&self.env());
             assert!(sizes.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1) && sizes.last().unwrap().1 == 1.0, "{sizes:?}");
             assert!(flows.iter().all(|f| sizes[0].0 <= f.size_bytes), "{sizes:?}");
             assert!(flows.len() as u64 <= machine.flows());
             assert!(flows.iter().all(|f| f.src != f.dst && f.size_bytes > 0));
-            flows
+            draw
         }
     }
 }

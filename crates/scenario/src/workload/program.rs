@@ -20,14 +20,16 @@
 
 mod moment;
 mod placement;
+mod wait_graph;
 
 use super::listed::Hosts;
 use super::tasks::{Task, TaskPart, Tasks};
 use super::{After, Draw, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
-use moment::{Moment, Search};
+use moment::Moment;
 pub use placement::{Placed, Ranks};
 use std::rc::Rc;
+use wait_graph::{FEW, Finished, WaitGraph};
 
 /// A program: the operations of each rank.
 #[derive(Default)]
@@ -89,7 +91,7 @@ pub struct Message {
     pub group: Option<u32>,
 }
 
-/// Maximum number of waits of all flows together. More would not fit into memory.
+/// Maximum number of waits of all flows and joins together. More would not fit into memory.
 const MOST_WAITS: usize = 50_000_000;
 
 /// The times of an operation.
@@ -139,15 +141,13 @@ impl Program {
     /// Returns the flows and tasks of the program. `unit` names the places of operations in error
     /// messages, like `line`. The error is a complete message.
     pub fn draw(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Draw, String> {
-        self.draw_by(params, hosts, unit, &mut Search::new())
+        self.draw_by(params, hosts, unit, &mut WaitGraph::new(FEW))
     }
 
-    fn draw_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Draw, String> {
+    fn draw_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, waits: &mut WaitGraph) -> Result<Draw, String> {
         let placed = params.placed(self.ranks.len(), hosts)?;
         let operations = self.operations(unit)?;
         let (order, mut waiting) = operations.in_order(unit)?;
-        let mut flows: Vec<Drawn> = Vec::new();
-        let mut waits = 0;
         // The times of the operations that others still wait for.
         let mut times: Vec<Option<Times>> = order.iter().map(|_| None).collect();
         let begin = Rc::new(Moment::at(params.start));
@@ -157,14 +157,14 @@ impl Program {
             let first = operations.first[rank as usize];
             let own = |op: &u32| times[first + *op as usize].as_ref();
             let ends = op.after.iter().filter_map(own).map(|times| &times.end);
-            let start = moment::last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows, search);
+            let start = waits.last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)));
             let start = start.unwrap_or_else(|| Rc::clone(&begin));
             let (end, arrival) = match &op.act {
                 Act::Compute(Dur::ZERO) => (Rc::clone(&start), None),
                 Act::Compute(time) => (Rc::new(start.later(*time)), None),
                 Act::Receive { .. } => {
                     let arrival = operations.taken[number].and_then(|send| times[send].as_ref()?.arrival.as_ref());
-                    let end = moment::last(arrival.into_iter().chain([&start]), &flows, search);
+                    let end = waits.last(arrival.into_iter().chain([&start]));
                     (end.unwrap_or_else(|| Rc::clone(&start)), None)
                 }
                 Act::Send(message) => {
@@ -179,15 +179,13 @@ impl Program {
                         }
                         None => {
                             let ends = (placed.hosts[rank as usize], placed.hosts[message.to as usize]);
-                            waits += start.flows.len();
-                            flows.push(message.flow(ends, &start));
-                            Rc::new(Moment::end_of(flows.len() as u32 - 1))
+                            Rc::new(waits.add(message.flow(ends), &start))
                         }
                     };
                     (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
                 }
             };
-            if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
+            if waits.count() > MOST_WAITS || waits.len() > u32::MAX as usize / 2 {
                 return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
             }
             parts.note(number, [&start, &end]);
@@ -201,7 +199,8 @@ impl Program {
                 times[number] = Some(Times { start, end, arrival });
             }
         }
-        Ok(Draw { flows, tasks: parts.tasks(&self.tasks, &placed.hosts) })
+        let Finished { flows, joins, moments } = waits.finish(&parts.of_hosts(&placed.hosts));
+        Ok(Draw { flows, joins, tasks: parts.tasks(&self.tasks, &placed.hosts, moments) })
     }
 
     /// Numbers the operations, and finds for each receive the send whose message it takes.
@@ -245,7 +244,8 @@ struct Parts<'a> {
     bounds: Vec<(usize, u32, u8)>,
     /// By span: the indices of the moments at which it begins and ends.
     found: Vec<[u32; 2]>,
-    moments: Vec<Rc<Moment>>,
+    /// The moments, each with a rank that has parts that begin or end then.
+    moments: Vec<(u32, Rc<Moment>)>,
 }
 
 impl<'a> Parts<'a> {
@@ -263,25 +263,27 @@ impl<'a> Parts<'a> {
         let from = self.bounds.partition_point(|bound| bound.0 < number);
         for &(_, span, end) in self.bounds[from..].iter().take_while(|bound| bound.0 == number) {
             let moment = times[usize::from(end)];
-            // Parts that follow one another, or belong to one task, often have one moment.
-            if self.moments.last().is_none_or(|last| !Rc::ptr_eq(last, moment)) {
-                self.moments.push(Rc::clone(moment));
+            let rank = self.spans[span as usize].rank;
+            // Parts of a rank that follow one another often have one moment.
+            if self.moments.last().is_none_or(|(of, last)| *of != rank || !Rc::ptr_eq(last, moment)) {
+                self.moments.push((rank, Rc::clone(moment)));
             }
             self.found[span as usize][usize::from(end)] = self.moments.len() as u32 - 1;
         }
     }
-    fn tasks(self, tasks: &[Task], placed: &[HostId]) -> Tasks {
+    /// Returns the moments, each with its host.
+    fn of_hosts(&self, placed: &[HostId]) -> Vec<(HostId, Rc<Moment>)> {
+        self.moments.iter().map(|(rank, moment)| (placed[*rank as usize], Rc::clone(moment))).collect()
+    }
+    /// Returns the tasks with their parts. `moments` are the moments as conditions.
+    fn tasks(self, tasks: &[Task], placed: &[HostId], moments: Vec<After>) -> Tasks {
         let part = |(span, moments): (&OpSpan, [u32; 2])| TaskPart {
             task: span.task,
             rank: span.rank,
             host: placed[span.rank as usize],
             moments,
         };
-        Tasks {
-            all: tasks.to_vec(),
-            parts: self.spans.iter().zip(self.found).map(part).collect(),
-            moments: self.moments.iter().map(|moment| moment.after()).collect(),
-        }
+        Tasks { all: tasks.to_vec(), parts: self.spans.iter().zip(self.found).map(part).collect(), moments }
     }
 }
 
@@ -373,12 +375,9 @@ impl<K: Ord> Sent<K> {
 }
 
 impl Message {
-    /// Returns the flow of the message, from one host to another.
-    fn flow(&self, (src, dst): (HostId, HostId), start: &Moment) -> Drawn {
-        let after = start.after();
-        let at = if after.flows.is_empty() { after.not_before } else { Time::ZERO };
-        let after = Some(after).filter(|after| !after.flows.is_empty());
-        Drawn { src, dst, size_bytes: self.bytes.max(1), start: at, deadline: None, group: self.group, after }
+    /// Returns the flow of the message, from one host to another, without its start.
+    fn flow(&self, (src, dst): (HostId, HostId)) -> Drawn {
+        Drawn { src, dst, size_bytes: self.bytes.max(1), start: Time::ZERO, deadline: None, group: self.group, after: None }
     }
 }
 
@@ -413,20 +412,59 @@ mod tests {
         program
     }
 
+    /// Draws a program whose ranks are on the hosts of a star.
+    fn draw_on_star(program: &Program, waits: &mut WaitGraph) -> Draw {
+        let hosts = program.ranks().to_string();
+        let bench = Bench::new("star", &[("hosts", &hosts)]);
+        program.draw_by(&Ranks::defaults(), &Hosts::of(&bench.env()), "line", waits).unwrap()
+    }
+
     #[test]
     fn a_program_is_planned_in_time_in_proportion_to_its_size() {
         let of = |ranks: u32| {
-            let hosts = ranks.to_string();
-            let (bench, mut search) = (Bench::new("star", &[("hosts", &hosts)]), Search::new());
-            let params = Ranks::defaults();
-            let flows = ring(ranks).draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap().flows;
+            let mut waits = WaitGraph::new(FEW);
+            let draw = draw_on_star(&ring(ranks), &mut waits);
             // Each flow waits for two flows of the step before: the rank's own message and the
             // message that it received.
-            assert!(flows.iter().flat_map(|flow| &flow.after).all(|after| after.flows.len() == 2));
-            search.looked_at as f64 / flows.len() as f64
+            assert!(draw.flows.iter().flat_map(|flow| &flow.after).all(|after| after.flows.len() == 2 && after.joins.is_empty()));
+            waits.looked_at() as f64 / draw.flows.len() as f64
         };
         let [small, large] = [of(8), of(32)];
         assert!(large < small * 1.5 && large < 10.0, "{small} and {large} waits are looked at for each flow");
+    }
+
+    /// A ring in which no flow ends when a message is sent: messages are eager, or each message is sent after a computation
+    /// that waits only for the computation before and for the message received.
+    fn overlapping(ranks: u32, eager: bool) -> Program {
+        let mut program = Program::new(ranks as usize);
+        for rank in 0..ranks {
+            let mut before = Vec::new();
+            for tag in 0..u64::from(2 * (ranks - 1)) {
+                let time = if eager { Dur::ZERO } else { Dur(5) };
+                let compute = program.add(rank, Act::Compute(time), before, 0);
+                let message = Message { to: (rank + 1) % ranks, bytes: 9, tag, eager, group: None };
+                let send = program.add(rank, Act::Send(message), vec![compute], 0);
+                let from = (rank + ranks - 1) % ranks;
+                let receive = program.add(rank, Act::Receive { from, tag: Some(tag) }, Vec::new(), 0);
+                before = vec![if eager { send } else { compute }, receive];
+            }
+        }
+        program
+    }
+
+    #[test]
+    fn waits_are_in_proportion_to_the_size_of_a_program() {
+        for eager in [true, false] {
+            let of = |ranks: u32, few: usize| {
+                let Draw { flows, joins, .. } = draw_on_star(&overlapping(ranks, eager), &mut WaitGraph::new(few));
+                assert_eq!(joins.is_empty(), few > FEW);
+                let of_flows = flows.iter().flat_map(|flow| &flow.after).map(|after| after.flows.len() + after.joins.len());
+                let waits = of_flows.chain(joins.iter().map(|join| join.flows.len() + join.joins.len())).sum::<usize>();
+                waits as f64 / flows.len() as f64
+            };
+            assert!(of(8, FEW) < 4.0 && of(32, FEW) < 4.0, "{} and {} waits for each flow", of(8, FEW), of(32, FEW));
+            assert!(of(32, usize::MAX) > 10.0, "lists without joins grow");
+        }
     }
 
     #[test]
@@ -459,9 +497,9 @@ mod tests {
         }
         let bench = Bench::new("star", &[("hosts", "2")]);
         let params = Ranks { placement: "h1 h0".to_owned(), start: Dur(7), ..Ranks::defaults() };
-        let Draw { flows, tasks } = program.draw(&params, &Hosts::of(&bench.env()), "line").unwrap();
+        let Draw { flows, tasks, .. } = program.draw(&params, &Hosts::of(&bench.env()), "line").unwrap();
         assert_eq!((flows.len(), tasks.all.len()), (1, 2));
-        let at = |time: u64| After { flows: Vec::new(), not_before: Time(time), give_up_after: None };
+        let at = |time: u64| After { not_before: Time(time), ..After::new(&[], Dur::ZERO) };
         // The receive starts at 7, so that the last computation cannot end before 10.
         let end = |delay: u64, not_before| After { not_before: Time(not_before), ..After::new(&[0], Dur(delay)) };
         // The message is flow 0, which starts at 12.
@@ -522,12 +560,46 @@ mod tests {
             let local_rate = local.then_some(Rate::from_gbps(1000));
             let params = Ranks { placement, start: Dur(7), per_server, local_rate, ..Ranks::defaults() };
             let placed = params.placed(3, &Hosts::of(&bench.env())).unwrap();
-            let mut search = Search::new();
-            let flows = program.draw_by(&params, &Hosts::of(&bench.env()), "line", &mut search).map(|draw| draw.flows);
-            let mut limits =
-                testing::SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 };
+            let mut waits = WaitGraph::new(usize::MAX);
+            let flows = program.draw_by(&params, &Hosts::of(&bench.env()), "line", &mut waits).map(|draw| draw.flows);
+            let mut limits = testing::SearchLimits::new();
             prop_assert_eq!(flows, testing::flows(&program, &placed, Dur(7), "line", &mut limits));
-            prop_assert_eq!(search.looked_at, limits.looked_at);
+            prop_assert_eq!(waits.looked_at(), limits.looked_at);
+        }
+
+        /// For any times of messages, flows and tasks of a program with joins begin when they begin by the plain way.
+        #[test]
+        fn joins_change_no_time(
+            ops in vec((0u32..3, 0u32..6, 0u32..100, vec(0u32..200, 0..4)), 1..40),
+            few in 0usize..4,
+            placement in 0usize..3,
+            per_server in 1u32..3,
+            local in any::<bool>(),
+            takes in vec(0u64..30, 40),
+        ) {
+            let mut program = random(&ops);
+            let bench = Bench::new("star", &[("hosts", "3")]);
+            let placement = ["linear", "h2 h0 h1", "h1 h0 h1"][placement].to_owned();
+            let local_rate = local.then_some(Rate::from_gbps(1000));
+            let params = Ranks { placement, start: Dur(7), per_server, local_rate, ..Ranks::defaults() };
+            let placed = params.placed(3, &Hosts::of(&bench.env())).unwrap();
+            let Ok(flows) = testing::flows(&program, &placed, Dur(7), "line", &mut testing::SearchLimits::new()) else {
+                return Ok(());
+            };
+            let starts = testing::starts(&flows, &[], &takes);
+            let draw = |program: &Program, few| {
+                program.draw_by(&params, &Hosts::of(&bench.env()), "line", &mut WaitGraph::new(few)).unwrap()
+            };
+            let with_joins = draw(&program, few);
+            prop_assert_eq!(&testing::starts(&with_joins.flows, &with_joins.joins, &takes), &starts);
+            // The same with moments of tasks.
+            let task = program.task(Task { name: "all".to_owned(), iteration: 0, collective: None });
+            for rank in 0..3 {
+                (0..program.ranks[rank as usize].len() as u32).for_each(|op| program.span(task, rank, op, op));
+            }
+            let (plain, with_joins) = (draw(&program, usize::MAX), draw(&program, few));
+            prop_assert_eq!(&testing::starts(&with_joins.flows, &with_joins.joins, &takes), &starts);
+            prop_assert_eq!(testing::parts(&with_joins, &starts, &takes), testing::parts(&plain, &starts, &takes));
         }
     }
 }

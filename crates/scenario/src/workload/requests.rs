@@ -151,9 +151,9 @@ impl Workload for Requests {
         for request in 0..self.requests as u32 {
             let before = request.checked_sub(1).map(|before| before * p.workers..request * p.workers);
             for i in 0..p.workers {
-                let after = before.clone().map(|before| After {
-                    give_up_after: Some(p.give_up_after),
-                    ..After::new(&before.collect::<Vec<u32>>(), think[i as usize])
+                let after = before.clone().map(|before| {
+                    let after = After::new(&before.collect::<Vec<u32>>(), think[i as usize]);
+                    Box::new(After { give_up_after: Some(p.give_up_after), ..after })
                 });
                 flows.push(Drawn {
                     src: worker(i),
@@ -200,7 +200,8 @@ mod tests {
         assert!(flows[..4].iter().all(|f| f.after.is_none() && f.start == Time(1_000_000_000)));
         // Two links of 10 Gb/s and 1 us: a full packet in one direction, a header back.
         let delay = Dur::from_ns(2 * (1200 + 1000) + 2 * (32 + 1000));
-        let after = |flows: Vec<u32>, delay| Some(After { give_up_after: Some(Dur::from_ms(50)), ..After::new(&flows, delay) });
+        let after =
+            |flows: Vec<u32>, delay| Some(Box::new(After { give_up_after: Some(Dur::from_ms(50)), ..After::new(&flows, delay) }));
         assert!(flows[4..8].iter().all(|f| f.after == after(vec![0, 1, 2, 3], delay)));
         assert_eq!(flows[11].after, after(vec![4, 5, 6, 7], delay));
         let slow = bench.draw("requests", &[&set[..], &[("think_time", "3ms")]].concat(), 1);

@@ -86,7 +86,7 @@ impl Workload for Shuffle {
             }
             for (place, src) in (0..).zip(from) {
                 let before = (flows.len() as u32).checked_sub(p.parallel).filter(|_| place >= p.parallel);
-                let after = before.map(|before| After::new(&[before], Dur::ZERO));
+                let after = before.map(|before| Box::new(After::new(&[before], Dur::ZERO)));
                 let start = if after.is_none() { Time::ZERO + p.start } else { Time::ZERO };
                 flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: Some(dst.0), after });
             }
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!((fetches[0].start, &fetches[0].after), (Time(1_000_000_000), &None));
             for (place, fetch) in fetches.iter().enumerate().skip(1) {
                 let before = (15 * dst + place - 1) as u32;
-                assert_eq!(fetch.after, Some(After::new(&[before], Dur::ZERO)));
+                assert_eq!(fetch.after.as_deref(), Some(&After::new(&[before], Dur::ZERO)));
             }
         }
         orders.sort_unstable();

@@ -184,7 +184,7 @@ impl Reading<'_> {
 }
 
 /// Reads the flows that the flow of a row waits for.
-fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
+fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<Box<After>>, String> {
     let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| time_unit.read(text))).transpose()?;
     if let Some(delay) = delay.filter(|delay| *delay > MAX_TIME) {
         return Err(row.wrong("delay", &format!("`{delay}` is longer than {MAX_TIME}")));
@@ -201,7 +201,7 @@ fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
     let mut flows = row.parse("after", |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u32>, String>>())?;
     flows.sort_unstable();
     flows.dedup();
-    Ok(Some(After::new(&flows, delay.unwrap_or(Dur::ZERO))))
+    Ok(Some(Box::new(After::new(&flows, delay.unwrap_or(Dur::ZERO)))))
 }
 
 /// Flows from a table.
@@ -315,9 +315,9 @@ mod tests {
         let flows =
             attempt("src,dst,size_bytes,start,deadline,after,delay\nh0,h3,1500,10us,,,\nh3,h0,9000,,1ms,1,2us\nh0,h3,1,,,2 1,\n")
                 .unwrap();
-        assert_eq!(flows[1].after, Some(After::new(&[0], Dur::from_us(2))));
+        assert_eq!(flows[1].after.as_deref(), Some(&After::new(&[0], Dur::from_us(2))));
         assert_eq!((flows[1].deadline, flows[0].after.is_none()), (Some(Time(1_000_000_000)), true));
-        assert_eq!(flows[2].after, Some(After::new(&[0, 1], Dur::ZERO)));
+        assert_eq!(flows[2].after.as_deref(), Some(&After::new(&[0, 1], Dur::ZERO)));
         for (row, why) in [
             ("h0,h1,1,0s,1,", "column `start`: must be empty"),
             ("h0,h1,1,,0,", "`0` is not the number of a row"),

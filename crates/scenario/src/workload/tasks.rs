@@ -11,7 +11,7 @@ pub struct Tasks {
     pub all: Vec<Task>,
     /// The parts of ranks.
     pub parts: Vec<TaskPart>,
-    /// The moments at which parts begin and end.
+    /// The moments at which parts begin and end. The joins of a moment are of the host of its parts.
     pub moments: Vec<After>,
 }
 

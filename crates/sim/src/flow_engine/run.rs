@@ -31,7 +31,8 @@ const SLICE: u64 = 1 << 10;
 /// when `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let mut beginning = Beginning::of(spec)?;
-    let (tasks, healthy) = (take(&mut beginning.tasks), Arc::clone(&beginning.healthy));
+    let healthy = Arc::clone(&beginning.healthy);
+    let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
     let (mut world, mut actors) = build(spec, beginning);
     world.start_switches();
     if let Some(failures) = &mut actors.failures {
@@ -92,12 +93,12 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         engine: Engine::Flow,
         ..Outcome::default()
     };
-    Ok(with_tasks(spec, &healthy, &tasks, outcome))
+    Ok(with_tasks(spec, &healthy, &joins, &tasks, outcome))
 }
 
 fn build(spec: &RunSpec, beginning: Beginning) -> (FlowWorld, Actors) {
     let net = &*spec.net;
-    let Beginning { healthy, flows, alone, waiting, window, tasks: _, order: _ } = beginning;
+    let Beginning { healthy, flows, alone, waiting, window, joins: _, tasks: _, order: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());

@@ -15,20 +15,21 @@
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::start::latency;
-use crate::timeline::with_tasks;
-use base::{Dur, FlowId, Rate, Rng, Time};
+use crate::timeline::{last, with_tasks};
+use base::{Dur, FlowId, HostId, JoinId, Rate, Rng, Time};
 use fabric::ideal::Ideal as _;
 use fabric::routes::Routes;
-use fabric::schedule::flow::{FluidFlow, FluidWait};
+use fabric::schedule::flow::{FluidFlow, FluidJoin, FluidWait};
 use fabric::schedule::network::Network;
-use scenario::{IdealName, RunSpec};
+use proto::flow::{Join, JoinTime};
+use scenario::{IdealName, RunSpec, RunTraffic};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Serves the flows of `spec` by an ideal schedule. Calls `control` from time to time; the run stops when
 /// `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let net = &*spec.net;
-    let (drawn, tasks) = spec.traffic().map_err(RunError::Workload)?;
+    let RunTraffic { flows: drawn, joins, tasks } = spec.traffic().map_err(RunError::Workload)?;
     let routes = Routes::new(net, &[]);
     let mut rng = Rng::stream(spec.seed, "ideal/paths", &[]);
     let mut rows: Vec<FlowRow> = drawn.iter().map(|flow| FlowRow::of(flow, &spec.unloaded(&routes, flow))).collect();
@@ -37,38 +38,56 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
         let path = routes.random_path(net, flow.src, flow.dst, &mut rng);
         let path =
             path.expect("a healthy network is connected: checked with the scenario").iter().map(|link| link.index()).collect();
-        let on = |&(on, delay): &(FlowId, Dur)| {
-            let delay = beyond(&rows[on.index()]) + learning_delay(spec, &routes, flow, (&drawn[on.index()], delay));
-            (on.index(), delay.as_secs_f64())
-        };
+        let learned = |on: FlowId| learning_delay(spec, &routes, drawn[on.index()].dst, flow.src);
+        let on = |&(on, delay): &(FlowId, Dur)| (on.index(), (beyond(&rows[on.index()]) + delay.max(learned(on))).as_secs_f64());
         let wait = flow.wait.as_ref().map(|wait| {
             let gives_up = |after: Dur| {
-                let latest =
-                    |on: &(FlowId, Dur)| (after + learning_delay(spec, &routes, flow, (&drawn[on.0.index()], on.1))).as_secs_f64();
+                let latest = |on: &(FlowId, Dur)| (after + on.1.max(learned(on.0))).as_secs_f64();
                 wait.on.iter().map(latest).collect()
             };
-            let (on, allowed) = (wait.on.iter().map(on).collect(), wait.allowed.map(Dur::as_secs_f64));
-            FluidWait { on, not_before: wait.not_before.as_secs_f64(), give_up_after: wait.give_up_after.map(gives_up), allowed }
+            FluidWait {
+                on: wait.on.iter().map(on).collect(),
+                joins: in_seconds(&wait.joins),
+                not_before: wait.not_before.as_secs_f64(),
+                give_up_after: wait.give_up_after.map(gives_up),
+                allowed: wait.allowed.map(Dur::as_secs_f64),
+            }
         });
         flows.push(FluidFlow { arrival: flow.start, wire_bytes: flow.size_wire_bytes, path, deadline: flow.deadline, wait });
     }
+    let join = |join: &Join| {
+        let on = |&(on, delay): &(FlowId, Dur)| {
+            let times = [delay, learning_delay(spec, &routes, drawn[on.index()].dst, join.host)];
+            (on.index(), times.map(|time| (beyond(&rows[on.index()]) + time).as_secs_f64()))
+        };
+        FluidJoin { on: join.on.iter().map(on).collect(), joins: in_seconds(&join.joins) }
+    };
+    let fluid_joins: Vec<FluidJoin> = joins.iter().map(join).collect();
     let capacity: Vec<Rate> = net.links().iter().map(|link| link.rate).collect();
     let progress = |now: f64, finished| Progress { now: Time((now * 1e12) as u64), finished, flows: flows.len(), events: 0 };
     let mut go_on = |now: f64, finished: usize| control(progress(now, finished)) == Continue::Yes;
-    let Some(finish) = ideal.build().serve_network(Network { capacity: &capacity, flows: &flows }, &mut go_on) else {
+    let network = Network { capacity: &capacity, flows: &flows, joins: &fluid_joins };
+    let Some(finish) = ideal.build().serve_network(network, &mut go_on) else {
         return Ok(Outcome { flows: rows, stop_reason: StopReason::Stopped, engine: Engine::Ideal, ..Outcome::default() });
     };
     let mut digest = Xxh3::new();
-    for index in behind_what_they_wait_for(&drawn) {
+    let mut times = vec![None; joins.len()];
+    for index in behind_what_they_wait_for(&drawn, &joins) {
+        // Returns when a flow has ended, for a host that gives up on it after some time.
+        let end = |on: FlowId, host: HostId, give_up_after: Option<Dur>| {
+            let row = &rows[on.index()];
+            let given_up = row.start_ps.zip(give_up_after).map(|(start, after)| start + after.0);
+            let at = Time(row.finish_ps.into_iter().chain(given_up).min()?);
+            Some(JoinTime { at, known: at + learning_delay(spec, &routes, HostId(row.dst), host) })
+        };
+        if let Some(at) = index.checked_sub(drawn.len()) {
+            let Join { host, on, joins } = &joins[at];
+            times[at] = last(on, joins, |on| end(on, *host, None), &times);
+            continue;
+        }
         if let Some(wait) = &drawn[index].wait {
-            let end = |&(on, delay): &(FlowId, Dur)| {
-                let row = &rows[on.index()];
-                let given_up = row.start_ps.zip(wait.give_up_after).map(|(start, after)| start + after.0);
-                let end = row.finish_ps.into_iter().chain(given_up).min()?;
-                Some(end + learning_delay(spec, &routes, &drawn[index], (&drawn[on.index()], delay)).0)
-            };
-            let last = wait.on.iter().map(end).collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
-            let start = last.map(|last| last.max(wait.not_before.0));
+            let last = last(&wait.on, &wait.joins, |on| end(on, drawn[index].src, wait.give_up_after), &times);
+            let start = last.map(|last| last.after(Dur::ZERO).max(wait.not_before).0);
             rows[index].start_ps = start.filter(|start| spec.end.is_none_or(|end| *start < end.0));
             rows[index].deadline_ps = rows[index].start_ps.and_then(|start| Some(start + wait.allowed?.0));
         }
@@ -93,16 +112,24 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
         engine: Engine::Ideal,
         ..Outcome::default()
     };
-    Ok(with_tasks(spec, &routes, &tasks, outcome))
+    Ok(with_tasks(spec, &routes, &joins, &tasks, outcome))
 }
 
-/// Returns all flows by index, each after the flows that it waits for.
-fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
-    let on = |index: usize| flows[index].wait.iter().flat_map(|wait| &wait.on);
-    let mut next: Vec<Vec<usize>> = vec![Vec::new(); flows.len()];
-    let mut missing: Vec<usize> = (0..flows.len()).map(|index| on(index).count()).collect();
-    (0..flows.len()).for_each(|index| on(index).for_each(|(other, _)| next[other.index()].push(index)));
-    let mut order: Vec<usize> = (0..flows.len()).filter(|&index| missing[index] == 0).collect();
+/// Returns all flows by index, and after them all joins, each after the flows and joins that it waits for.
+fn behind_what_they_wait_for(flows: &[proto::Flow], joins: &[Join]) -> Vec<usize> {
+    let count = flows.len() + joins.len();
+    let on = |index: usize| {
+        let wait = flows.get(index).and_then(|flow| flow.wait.as_ref()).map(|wait| (&wait.on, &wait.joins));
+        let join = index.checked_sub(flows.len()).map(|at| (&joins[at].on, &joins[at].joins));
+        wait.or(join).into_iter().flat_map(|(on, joins)| {
+            let joins = joins.iter().map(|(join, _)| flows.len() + join.index());
+            on.iter().map(|(flow, _)| flow.index()).chain(joins)
+        })
+    };
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut missing: Vec<usize> = (0..count).map(|index| on(index).count()).collect();
+    (0..count).for_each(|index| on(index).for_each(|other| next[other].push(index)));
+    let mut order: Vec<usize> = (0..count).filter(|&index| missing[index] == 0).collect();
     let mut at = 0;
     while let Some(&index) = order.get(at) {
         at += 1;
@@ -116,10 +143,14 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
     order
 }
 
-/// Returns the time from the end of a flow at its receiver to the start of a flow that waits `delay` for
-/// it. Between two hosts it is at least the latency of a bare header.
-fn learning_delay(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
-    if on.dst == flow.src { delay } else { latency(spec, routes, on.dst, flow.src).max(delay) }
+/// Returns the time in which a host learns of the end of a flow at another host: the latency of a bare
+/// header.
+fn learning_delay(spec: &RunSpec, routes: &Routes, at: HostId, host: HostId) -> Dur {
+    if at == host { Dur::ZERO } else { latency(spec, routes, at, host) }
+}
+
+fn in_seconds(joins: &[(JoinId, Dur)]) -> Vec<(usize, f64)> {
+    joins.iter().map(|(join, delay)| (join.index(), delay.as_secs_f64())).collect()
 }
 
 /// Returns the time by which the flow in an unloaded network takes longer than its bytes at the

@@ -265,6 +265,27 @@ pub fn table_of(name: &str, csv: &str) -> String {
     format!("[workload.flows]\nkind = 'table'\npath = '{}'\n", file(&format!("{name}.csv"), csv))
 }
 
+/// Writes a program of ranks in a ring, and returns its workload section. Messages are eager, so that no flow ends when
+/// a rank sends the next message: flows wait for joins.
+pub fn eager_ring(ranks: u32, steps: u32) -> String {
+    let mut text = format!("num_ranks {ranks}\n");
+    for rank in 0..ranks {
+        text += &format!("rank {rank} {{\n");
+        for step in 0..steps {
+            // Messages have different sizes, and computations different lengths.
+            let (to, from) = ((rank + 1 + step % 2) % ranks, (rank + 2 * ranks - 1 - step % 2) % ranks);
+            let size = |rank: u32| 1000 + 700 * ((rank + step) % 5);
+            text += &format!("c{step}: calc {}\ns{step}: send {}b to {to} tag {step}\n", 40 * ((rank + step) % 4), size(rank));
+            text += &format!("r{step}: recv {}b from {from} tag {step}\ns{step} requires c{step}\n", size(from));
+            if let Some(last) = step.checked_sub(1) {
+                text += &format!("c{step} requires s{last}\nc{step} requires r{last}\n");
+            }
+        }
+        text += "}\n";
+    }
+    format!("[workload.program]\nkind = 'goal'\npath = '{}'\n", file("eager-ring.goal", &text))
+}
+
 /// Writes a file that scenarios may name, and returns its name.
 ///
 /// Tests run in parallel, and several may write the same file: its name depends on its content, and a rename keeps a test

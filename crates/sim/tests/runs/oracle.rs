@@ -1,6 +1,8 @@
 //! The engine, by its tree and in windows, against the slow oracle: the same world, the same results.
 
-use crate::common::{all_systems, assert_equal, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table};
+use crate::common::{
+    all_systems, assert_equal, eager_ring, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table,
+};
 use crate::reference::Reference;
 use scenario::{Options, Plan, Point};
 use sim::{Carried, Continue, EventOrder, Outcome};
@@ -71,6 +73,20 @@ fn a_run_that_leaves_windows_is_the_same() {
     assert_eq!([auto.order, tree.order].map(Option::unwrap), [EventOrder::Windows, EventOrder::Tree]);
     assert_equal(&tree, &auto, "with windows while they are faster");
     assert_equal(&tree, &windows, "in windows");
+}
+
+#[test]
+fn flows_that_wait_for_joins_are_the_same() {
+    for name in ["newreno", "dctcp", "ndp"] {
+        let text = format!(
+            "[topology]\nkind = 'fat_tree'\nk = 4\nrate = '10Gbps'\ndelay = '1us'\n{}[workload.web]\nkind = 'poisson'\nload = 0.5\nflows = 50\n\
+             size = 'fixed'\nmean = '20KB'\n{}",
+            eager_ring(12, 8),
+            system(name, "100pkt")
+        );
+        assert!(!plan(&text).points[0].run.traffic().unwrap().joins.is_empty());
+        assert_same(&text);
+    }
 }
 
 /// All flows start at the same time with equal sizes, so that there are many ties.

@@ -1,6 +1,8 @@
 //! Flows that wait for the ends of others, in whole runs.
 
-use crate::common::{file, kinds, plan, run, run_point, system, table_of};
+use crate::common::{eager_ring, file, kinds, plan, run, run_point, system, table_of};
+use base::{Dur, FlowId, JoinId};
+use proto::flow::Join;
 use sim::outcome::{FlowRow, StopReason};
 
 /// Writes a table of flows with `after` and `delay`, and returns its workload section.
@@ -208,4 +210,45 @@ fn a_training_step_is_as_long_as_its_passes_and_messages() {
     // of the gradients to stage 0 leaves stage 1 together with its first message in its ring.
     let step = 600_000_000 + 4 * MESSAGE + 8_320_000;
     assert!((3 * step..3 * (step + 1_000_000)).contains(&last), "{last}");
+}
+
+/// Returns all ends for which a list waits, those of its joins included.
+fn ends(on: &[(FlowId, Dur)], on_joins: &[(JoinId, Dur)], joins: &[Join], host: u32) -> Vec<(FlowId, Dur)> {
+    let mut all = on.to_vec();
+    for (join, delay) in on_joins {
+        let join = &joins[join.index()];
+        assert_eq!(join.host.0, host);
+        all.extend(ends(&join.on, &join.joins, joins, host).into_iter().map(|(flow, gap)| (flow, gap + *delay)));
+    }
+    all
+}
+
+/// In packets, in the flow engine and in ideals: a flow starts when its source has learned of all ends for which it waits,
+/// directly or through joins. The flows of another workload are between those of the program.
+#[test]
+fn a_flow_that_waits_for_joins_starts_with_the_last_of_their_ends() {
+    let web = "[workload.web]\nkind = 'poisson'\nload = 0.3\nflows = 30\nsize = 'fixed'\nmean = '2KB'\n";
+    for engine in ["", "engine = 'flow'\n"] {
+        let ideal = if engine.is_empty() { "ideal = ['ps', 'srpt']\n" } else { "" };
+        let star = STAR.replace("hosts = 4", "hosts = 9");
+        let plan = plan(&format!("{engine}{ideal}{star}{}{web}{}", eager_ring(9, 16), system("newreno", "100pkt")));
+        let traffic = plan.points[0].run.traffic().unwrap();
+        assert!(traffic.joins.iter().any(|join| !join.joins.is_empty()));
+        for point in &plan.points {
+            let outcome = run_point(point);
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{:?}", point.label);
+            for flow in &traffic.flows {
+                let Some(wait) = &flow.wait else { continue };
+                let learned = |(on, delay): (FlowId, Dur)| {
+                    let row = &outcome.flows[on.index()];
+                    // 40 bytes over two links of 1 Gb/s and 10 us.
+                    let latency = if row.dst == flow.src.0 { 0 } else { 2 * (320_000 + 10_000_000) };
+                    row.finish_ps.unwrap() + delay.0.max(latency)
+                };
+                let ends = ends(&wait.on, &wait.joins, &traffic.joins, flow.src.0);
+                let expected = ends.into_iter().map(learned).fold(wait.not_before.0, u64::max);
+                assert_eq!(outcome.flows[flow.id.index()].start_ps, Some(expected), "{:?} {}", point.label, flow.id);
+            }
+        }
+    }
 }

@@ -1,10 +1,44 @@
 //! For tests: the plain way to plan a program. Every look-up is in a map, and lists are merged one by
 //! one.
 
-use super::moment::Moment;
+use super::moment::Search;
 use super::*;
-use crate::workload::Drawn;
+use crate::workload::{Drawn, DrawnJoin};
 use std::collections::BTreeMap;
+
+/// A moment with the list of all its flows.
+#[derive(Clone, Debug)]
+pub(super) struct PlainMoment {
+    not_before: Dur,
+    flows: Vec<(u32, Dur)>,
+}
+
+impl PlainMoment {
+    fn later(&self, time: Dur) -> PlainMoment {
+        let flows = self.flows.iter().map(|(flow, delay)| (*flow, *delay + time)).collect();
+        PlainMoment { not_before: self.not_before + time, flows }
+    }
+    fn longest(&self) -> Dur {
+        self.flows.iter().map(|(_, delay)| *delay).fold(self.not_before, Dur::max)
+    }
+    /// Returns the flow of a message that starts then.
+    fn flow(&self, message: &Message, ends: (HostId, HostId)) -> Drawn {
+        let later = self.flows.iter().any(|(_, delay)| *delay >= self.not_before);
+        let not_before = Time::ZERO + if later { Dur::ZERO } else { self.not_before };
+        let flow = message.flow(ends);
+        if self.flows.is_empty() {
+            return Drawn { start: not_before, ..flow };
+        }
+        Drawn { after: Some(Box::new(After { flows: self.flows.clone(), not_before, ..After::new(&[], Dur::ZERO) })), ..flow }
+    }
+}
+
+/// The times of an operation.
+struct PlainTimes {
+    start: Rc<PlainMoment>,
+    end: Rc<PlainMoment>,
+    arrival: Option<Rc<PlainMoment>>,
+}
 
 /// Limits of the search for redundant waits, as in `moment.rs`.
 pub(super) struct SearchLimits {
@@ -12,6 +46,12 @@ pub(super) struct SearchLimits {
     pub each: usize,
     pub at_once: usize,
     pub looked_at: usize,
+}
+
+impl SearchLimits {
+    pub fn new() -> SearchLimits {
+        SearchLimits { most: Search::FIRST, each: Search::EACH, at_once: Search::AT_ONCE, looked_at: 0 }
+    }
 }
 
 /// Returns the flows of a program with its ranks placed.
@@ -25,8 +65,8 @@ pub(super) fn flows(
     let taken = taken(program, unit)?;
     let mut flows: Vec<Drawn> = Vec::new();
     let mut waits = 0;
-    let mut times: Vec<Vec<Option<Times>>> = program.ranks.iter().map(|ops| ops.iter().map(|_| None).collect()).collect();
-    let begin = Rc::new(Moment::at(start_of_program));
+    let mut times: Vec<Vec<Option<PlainTimes>>> = program.ranks.iter().map(|ops| ops.iter().map(|_| None).collect()).collect();
+    let begin = Rc::new(PlainMoment { not_before: start_of_program, flows: Vec::new() });
     for At { rank, op: number } in in_order(program, &taken, unit)? {
         let op = &program.ranks[rank as usize][number as usize];
         let known = |at: At| times[at.rank as usize][at.op as usize].as_ref();
@@ -55,8 +95,9 @@ pub(super) fn flows(
                         ));
                     }
                     waits += start.flows.len();
-                    arrival = Rc::new(Moment::end_of(flows.len() as u32));
-                    flows.push(message.flow((src, dst), &start));
+                    let end = vec![(flows.len() as u32, Dur::ZERO)];
+                    arrival = Rc::new(PlainMoment { not_before: Dur::ZERO, flows: end });
+                    flows.push(start.flow(message, (src, dst)));
                 }
                 (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
             }
@@ -64,7 +105,7 @@ pub(super) fn flows(
         if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
             return Err(format!("its flows have more than {MOST_WAITS} dependencies, which do not fit into memory"));
         }
-        times[rank as usize][number as usize] = Some(Times { start, end, arrival });
+        times[rank as usize][number as usize] = Some(PlainTimes { start, end, arrival });
     }
     Ok(flows)
 }
@@ -127,13 +168,13 @@ fn in_order(program: &Program, taken: &BTreeMap<At, At>, unit: &str) -> Result<V
     }
 }
 
-/// Returns the last of some moments, as `moment::last` does.
-pub(super) fn last<'a>(
-    moments: impl Iterator<Item = &'a Rc<Moment>>,
+/// Returns the last of some moments, as `WaitGraph::last` does.
+fn last<'a>(
+    moments: impl Iterator<Item = &'a Rc<PlainMoment>>,
     drawn: &[Drawn],
     limits: &mut SearchLimits,
-) -> Option<Rc<Moment>> {
-    let mut distinct: Vec<&Rc<Moment>> = moments.collect();
+) -> Option<Rc<PlainMoment>> {
+    let mut distinct: Vec<&Rc<PlainMoment>> = moments.collect();
     distinct.dedup_by(|a, b| Rc::ptr_eq(a, b));
     if let [first] = distinct[..] {
         return Some(Rc::clone(first));
@@ -148,9 +189,10 @@ pub(super) fn last<'a>(
     limits.most += limits.each;
     let most = (limits.most - limits.looked_at).min(limits.at_once);
     if distinct.iter().all(|moment| moment.flows.len() < flows.len()) {
-        limits.looked_at += remove_redundant(&mut flows, drawn, most);
+        let waits = |flow: u32| drawn[flow as usize].after.as_ref().map_or(&[][..], |after| &after.flows);
+        limits.looked_at += remove_redundant(&mut flows, waits, most);
     }
-    Some(Rc::new(Moment { not_before, flows }))
+    Some(Rc::new(PlainMoment { not_before, flows }))
 }
 
 /// Merges two lists of flows, with the longer delay of each flow.
@@ -174,7 +216,7 @@ pub(super) fn merged(a: &[(u32, Dur)], b: &[(u32, Dur)]) -> Vec<(u32, Dur)> {
 ///
 /// A flow waits only for flows drawn before it. Therefore the longest delay of the newest flow that
 /// is not yet examined is known, and flows older than the oldest flow of the moment do not matter.
-pub(super) fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], most: usize) -> usize {
+pub(super) fn remove_redundant<'a>(flows: &mut Vec<(u32, Dur)>, waits: impl Fn(u32) -> &'a [(u32, Dur)], most: usize) -> usize {
     let (mut kept, mut oldest) = (vec![true; flows.len()], 0);
     // Flows that the flows of the moment have waited for, with the longest delay.
     let mut awaited: BTreeMap<u32, Dur> = BTreeMap::new();
@@ -185,7 +227,7 @@ pub(super) fn remove_redundant(flows: &mut Vec<(u32, Dur)>, drawn: &[Drawn], mos
         let Some((flow, delay)) = own.max(other).filter(|(flow, _)| *flow > flows[oldest].0) else { break };
         newest -= usize::from(own.is_some_and(|own| own.0 == flow));
         awaited.remove(&flow);
-        for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| after.flows.iter()) {
+        for (before, gap) in waits(flow) {
             if looked_at == most {
                 break 'search;
             }
@@ -214,4 +256,57 @@ impl Program {
     pub fn listed(&self) -> Vec<(u32, u32, &Act, &[u32])> {
         all(self).map(|(at, op)| (at.rank, at.op, &op.act, &op.after[..])).collect()
     }
+}
+
+/// Returns the latency of a packet between two of three hosts, which are on a line.
+fn latency(from: HostId, to: HostId) -> u64 {
+    let place = |host: HostId| [0u64, 2, 5][host.0 as usize];
+    place(from).abs_diff(place(to))
+}
+
+/// Returns all ends for which a condition waits, those of its joins included.
+fn ends(flows: &[(u32, Dur)], on: &[(u32, Dur)], joins: &[DrawnJoin], host: HostId) -> Vec<(u32, Dur)> {
+    let mut all = flows.to_vec();
+    for (join, delay) in on {
+        let join = &joins[*join as usize];
+        assert_eq!(join.host, host, "a join is of the host that waits for it");
+        all.extend(ends(&join.flows, &join.joins, joins, host).into_iter().map(|(flow, gap)| (flow, gap + *delay)));
+    }
+    all
+}
+
+/// Returns when a condition is known to hold at a host.
+fn known(after: &After, joins: &[DrawnJoin], host: HostId, finish: impl Fn(u32) -> (HostId, u64)) -> u64 {
+    let learned = |(flow, delay): (u32, Dur)| {
+        let (at, end) = finish(flow);
+        end + delay.0.max(latency(at, host))
+    };
+    ends(&after.flows, &after.joins, joins, host).into_iter().map(learned).fold(after.not_before.0, u64::max)
+}
+
+/// Returns the starts of flows. A flow takes a time of `takes` longer than a packet.
+pub(super) fn starts(flows: &[Drawn], joins: &[DrawnJoin], takes: &[u64]) -> Vec<u64> {
+    let mut starts: Vec<u64> = Vec::new();
+    for flow in flows {
+        let start = flow.after.as_ref().map(|after| known(after, joins, flow.src, |other| finish(flows, &starts, takes, other)));
+        starts.push(start.unwrap_or(flow.start.0));
+    }
+    starts
+}
+
+/// Returns where and when a flow ends.
+fn finish(flows: &[Drawn], starts: &[u64], takes: &[u64], flow: u32) -> (HostId, u64) {
+    let Drawn { src, dst, .. } = flows[flow as usize];
+    (dst, starts[flow as usize] + latency(src, dst) + takes[flow as usize % takes.len()])
+}
+
+/// Returns when each part of a task begins and ends.
+pub(super) fn parts(draw: &Draw, starts: &[u64], takes: &[u64]) -> Vec<[u64; 2]> {
+    let part = |part: &TaskPart| {
+        part.moments.map(|moment| {
+            let after = &draw.tasks.moments[moment as usize];
+            known(after, &draw.joins, part.host, |flow| finish(&draw.flows, starts, takes, flow))
+        })
+    };
+    draw.tasks.parts.iter().map(part).collect()
 }
