@@ -402,7 +402,7 @@ mod tests {
     use crate::net::NetBuilder;
     use crate::testing::{DELAY, GBPS, dead, fat_tree, names, plan, random, single_tree};
     use base::{LinkId, Rate, Rng};
-    use proto::packet::ROUTE_HOPS;
+    use proto::packet::{ASK, ROUTE_HOPS};
 
     #[test]
     fn paths_of_a_tree() {
@@ -410,7 +410,7 @@ mod tests {
         let routes = Routes::new(&net, &[]);
         let far = plan(&net, &routes, 0, 8, 1024).unwrap();
         assert_eq!(names(&net, &far.links), ["h0->tor0", "tor0->root", "root->tor2", "tor2->h8"]);
-        assert_eq!(far.route, Some([3, 2, 2, 0, 0, 0]));
+        assert_eq!(far.route, Some([3, 2, 2, ASK, ASK, ASK]));
         let near = plan(&net, &routes, 4, 3, 1024).unwrap();
         assert_eq!(names(&net, &near.links), ["h4->tor1", "tor1->h3"]);
         assert_eq!(routes.distance(net.hosts()[0], HostId(8)), Some(4));
@@ -492,7 +492,7 @@ mod tests {
         let net = b.build();
         let routes = Routes::new(&net, &[]);
         let path = plan(&net, &routes, 1, 0, 1024).unwrap();
-        assert_eq!((names(&net, &path.links), path.route), (vec!["h1->h0".to_owned()], Some([0; ROUTE_HOPS])));
+        assert_eq!((names(&net, &path.links), path.route), (vec!["h1->h0".to_owned()], Some([ASK; ROUTE_HOPS])));
         assert_eq!(routes.shapes(&net, HostId(1), HostId(0)), [[CostedHop { rate: GBPS, delay: DELAY }]]);
         assert_eq!((routes.distance(h1, HostId(0)), routes.distance(h1, HostId(2))), (Some(1), None));
         assert_eq!(routes.unreachable(), Some(Unreachable { src: HostId(0), dst: HostId(2) }));
