@@ -37,6 +37,7 @@ BENCH = {
     "ssp": ["workload.web.flows=400"],
     "homa": ["workload.web.flows=400"],
     "ndp": ["workload.web.flows=400"],
+    "uet": ["workload.web.flows=400"],
     "merp": ["workload.web.flows=1000"],
 }
 """Scenarios of the folder `bench`, cut short."""

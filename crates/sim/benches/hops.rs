@@ -45,6 +45,7 @@ const WEB_SEARCH: Work = Work { file: "pfabric", set: "", timed: ["10ms", "1s"],
 
 /// Names of the rows with which the speed of other rows is compared.
 const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
+const NDP: &str = "NDP, as pFabric's";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
 const DCTCP: &str = "DCTCP, fat-tree k=8";
 
@@ -156,7 +157,13 @@ const ROWS: [Row; 22] = [
         ..PLAIN
     },
     Row { name: "Homa, as pFabric's", work: Work { file: "homa", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
-    Row { name: "NDP, as pFabric's", work: Work { file: "ndp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row { name: NDP, work: Work { file: "ndp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row {
+        name: "UET, as pFabric's; share of NDP's",
+        work: Work { file: "uet", ..WEB_SEARCH },
+        share_of: Some((NDP, 0.6)),
+        ..PLAIN
+    },
     Row { name: "DiFS, fat-tree k=16", work: Work { file: "difs", ..K16 }, share_of: Some((NEWRENO, 0.6)), ..PLAIN },
 ];
 
