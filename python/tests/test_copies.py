@@ -60,7 +60,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
 def test_a_wrong_name_copies_nothing(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"there is no `dmeo`; did you mean `demo`\?\nhint: one of background_and_incast, deadlines, demo",
+        match=r"there is no `dmeo`; did you mean `demo`\?\nhint: one of all_reduce, background_and_incast, deadlines, demo",
     ):
         copies.write(copies.examples(), ["hpcc", "dmeo"], tmp_path)
     assert not list(tmp_path.iterdir())

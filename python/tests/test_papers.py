@@ -34,7 +34,7 @@ def systems(file: Path) -> list[str]:
 
 def test_papers_are_found_in_the_checkout_first() -> None:
     assert shelf.home().name in ("papers", "papers_data")
-    assert shelf.names() == ["botcp", "difs", "homa", "merp", "roce", "ssp", "stam", "transports"]
+    assert shelf.names() == ["botcp", "collectives", "difs", "homa", "merp", "roce", "ssp", "stam", "transports"]
     inside = Path(shelf.__file__).parents[1] / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
@@ -158,7 +158,7 @@ def test_fig11_uses_the_runs_of_fig10(tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one of botcp, difs, homa, merp, roce, ssp, stam, transports"):
+    with pytest.raises(ValueError, match="one of botcp, collectives, difs, homa, merp, roce, ssp, stam, transports"):
         shelf.load("pdq")
     with pytest.raises(ValueError, match="one of promise, table1"):
         reproduction.reproduce("merp", "fig99", out=tmp_path)

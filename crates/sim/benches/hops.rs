@@ -61,7 +61,7 @@ const PLAIN: Row = Row {
     both_orders: false,
 };
 
-const ROWS: [Row; 22] = [
+const ROWS: [Row; 23] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Parameters that replace an entry's defaults in every test. With them short queues mark, and flows of few
 /// packets reach every phase.
-const TUNED: [(&str, &str); 17] = [
+const TUNED: [(&str, &str); 18] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("buffer", "pfc total=1GB xoff=3KB lossless=8"),
@@ -26,6 +26,8 @@ const TUNED: [(&str, &str); 17] = [
     ("transport", "homa rtt_bytes=3KB"),
     ("transport", "sird unsched_threshold=3KB sender_threshold=1460B"),
     ("transport", "dcpim short=2"),
+    // The example is DCTCP.
+    ("transport", "plugin g=0.25"),
     ("policy", "dard interval=200us jitter=300us poll=150us elephant=3KB delta=0"),
     ("router", "dard expiry=200us"),
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
@@ -128,8 +130,9 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
             system = tuned.set(&format!("{}.kind", slot.name), kind);
         }
     }
-    // Parameters that the entries of the outline set for each other take precedence.
-    outline.keys().fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
+    // Parameters that the entries of the outline set for each other take precedence, except over `limit`.
+    let set = |key: &&str| !(key.ends_with(".limit") && outline.get(key) == Some("auto"));
+    outline.keys().filter(set).fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
 }
 
 /// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`].
