@@ -167,6 +167,16 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// Where values come from that the program has for its reference network only.
+    pub enum UetProfile {
+        /// They follow the network.
+        Network = "network",
+        /// They are those of the program.
+        UetHtsim = "uet-htsim",
+    }
+}
+
 base::params! {
     /// Parameters of UET.
     pub struct Params {
@@ -176,6 +186,9 @@ base::params! {
         /// Which messages share a connection, its window and its choice of paths: `message`, none; `peer`, those from one
         /// host to another.
         connections: UetConnections = "message", "uet-htsim, main_uec.cpp: `peer` with -conn_reuse";
+        /// `network`: automatic values follow the network; `uet-htsim`: they are those of the program on every network:
+        /// `ack_bytes` 16384, `fast_delay` 1 us, `min_rto` without a smallest value, and NACKs lower the unloaded round trip.
+        profile: UetProfile = "network", "flowloom, see Deviates and Assumed", quiet;
         /// Bytes that arrive before a receiver acknowledges them without other reason; `auto`: 16384, at most a quarter of a
         /// bandwidth-delay product.
         ack_bytes: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1 << 30)), "uet-htsim: 16384";

@@ -2,7 +2,7 @@
 
 use super::nscc::NsccConfig;
 use super::rccc::{QUANTUM, RcccConfig};
-use super::{Cc, Params, UetConnections};
+use super::{Cc, Params, UetConnections, UetProfile};
 use crate::contract::Env;
 use crate::kit::multipath::MultipathOptions;
 use base::{Bytes, Dur, Fraction, Rate};
@@ -38,7 +38,8 @@ impl UetConfig {
     pub(super) fn new(params: &Params, env: &Env<'_>) -> UetConfig {
         let (mss, nscc) = (u64::from(env.mss()), nscc(params, env));
         // A window holds several times the bytes that an ACK waits for.
-        let quarter = (env.nic_rate.bytes_in(nscc.network_rtt) / 4).clamp(1, 16_384);
+        let quarter = (env.nic_rate.bytes_in(nscc.network_rtt) / 4).clamp(1, ACK_BYTES);
+        let same = params.profile == UetProfile::UetHtsim;
         UetConfig {
             mss,
             header: env.header_bytes,
@@ -51,10 +52,10 @@ impl UetConfig {
             },
             nscc,
             quantum_gap: env.host_rate.times(params.pull_rate).gap(QUANTUM),
-            ack_bytes: params.ack_bytes.or(Bytes(quarter)).0,
-            rto: params.min_rto.or(rto(env)),
+            ack_bytes: params.ack_bytes.or(Bytes(if same { ACK_BYTES } else { quarter })).0,
+            rto: params.min_rto.or(if same { rto(env) } else { env.timeout(rto(env)) }),
             own_rtt: params.own_rtt,
-            rtt_of_nacks: params.rtt_of_nacks,
+            rtt_of_nacks: params.rtt_of_nacks || same,
             peer: params.connections == UetConnections::Peer,
             sleek: params.sleek && params.cc != Cc::Rccc,
             multipath: params.multipath.clone(),
@@ -62,13 +63,16 @@ impl UetConfig {
     }
 }
 
-/// Returns the default timeout, as `main_uec.cpp`: 15 us and the time of six full queues. A queue
+/// Bytes that arrive before a receiver acknowledges them, in uet-htsim.
+const ACK_BYTES: u64 = 16_384;
+
+/// Returns the timeout of `main_uec.cpp`: 15 us and the time of six full queues. A queue
 /// without limit counts as one bandwidth-delay product.
 fn rto(env: &Env<'_>) -> Dur {
     let limit = env.queue_limit.in_bytes(Bytes(env.mtu_bytes.into())).map_or(env.bdp_bytes(), |bytes| bytes.0);
     // Longer limits are no limits in practice.
     let queue = limit.min(1 << 40);
-    env.timeout(Dur(Dur::from_us(15).0.saturating_add(env.nic_rate.gap(queue).0.saturating_mul(6))))
+    Dur(Dur::from_us(15).0.saturating_add(env.nic_rate.gap(queue).0.saturating_mul(6)))
 }
 
 /// Returns the constants of NSCC (initNsccParams).
@@ -95,7 +99,10 @@ pub(super) fn nscc(params: &Params, env: &Env<'_>) -> NsccConfig {
         eta: scaled(params.eta, mss),
         reference_rtt: params.reference_rtt,
         fast_increase: scaled(params.fast_increase, 1),
-        fast_delay: params.fast_delay.or(Dur::from_us(1).max(network_rtt / 12)),
+        fast_delay: params.fast_delay.or(match params.profile {
+            UetProfile::Network => Dur::from_us(1).max(network_rtt / 12),
+            UetProfile::UetHtsim => Dur::from_us(1),
+        }),
         gamma: params.gamma,
         max_decrease: params.max_decrease,
         delay_gain: params.delay_gain,
@@ -104,5 +111,26 @@ pub(super) fn nscc(params: &Params, env: &Env<'_>) -> NsccConfig {
         qa_delay: target.times(params.qa_delay),
         adjust_bytes: u64::from(params.adjust_packets) * u64::from(env.mtu_bytes),
         adjust_period: params.adjust_period.or(network_rtt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::script;
+    use base::params::Params as _;
+
+    /// At 1 Gb/s and 50 us a quarter of a bandwidth-delay product is 1562 bytes, and three round trips are longer than the
+    /// program's timeout without queues.
+    #[test]
+    fn a_profile_has_the_values_of_the_program() {
+        let queue_limit = base::Limit::Bytes(0);
+        let env = Env { nic_rate: Rate::from_gbps(1), max_rtt: Dur::from_us(50), queue_limit, ..script::env() };
+        let of = |profile| {
+            let config = UetConfig::new(&Params { profile, ..Params::defaults() }, &env);
+            (config.ack_bytes, config.nscc.fast_delay, config.rto, config.rtt_of_nacks)
+        };
+        assert_eq!(of(UetProfile::UetHtsim), (16_384, Dur::from_us(1), Dur::from_us(15), true));
+        assert_eq!(of(UetProfile::Network), (1562, Dur::from_us(50) / 12, Dur::from_us(150), false));
     }
 }
