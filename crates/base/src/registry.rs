@@ -50,7 +50,7 @@ pub struct Meta {
     /// Why the flow engine, in which flows are fluids with max-min fair rates, does not model the
     /// entry and refuses it; empty if the flow engine models it.
     pub packets_only: &'static str,
-    /// Makes the entry of a plug-in from this entry, if it stands for plug-ins: its parameter
+    /// Makes the entry of a plug-in from this entry, if it is the entry of all plug-ins: its parameter
     /// [`FILE`] names the file. The error completes a sentence about the plug-in.
     pub plugin: Option<MakeEntry>,
     /// Whether it reads the backlog of its port and the bytes that the port has sent. These values
@@ -217,7 +217,7 @@ impl Entry {
 static MADE: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
 
 impl Entry {
-    /// Returns the entry of a plug-in that this entry stands for. It is made once. The error
+    /// Returns the entry of a plug-in, if this is the entry of all plug-ins. It is made once. The error
     /// completes a sentence about the plug-in.
     pub fn of_plugin(&'static self, library: &'static Library) -> Result<&'static Entry, String> {
         let make = self.meta.plugin.ok_or("it is not for this part of a system")?;

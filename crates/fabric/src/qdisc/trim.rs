@@ -494,7 +494,7 @@ mod tests {
         assert!((420..=580).contains(&marked), "{marked} of 1000");
     }
 
-    /// 100 us at 1 Gb/s are 12500 bytes: nine full packets, of which two are a fifth and eight are
+    /// 100 us at 1 Gb/s are 12500 bytes: nine full packets: two are a fifth and eight are
     /// four fifths, rounded up.
     #[test]
     fn lengths_of_uet_htsim_follow_the_network() {

@@ -3,7 +3,7 @@
 //!
 //! Source: the simulator of the Ultra Ethernet Consortium (uet-htsim at 40ccb05, sim/uec.cpp, uecpacket.h and
 //! datacenter/main_uec.cpp), written for the Ultra Ethernet Specification 1.0, section 3.6 (congestion management). The module's
-//! files cite functions of `uec.cpp` beside the rules.
+//! files cite functions of `uec.cpp` next to the rules.
 //!
 //! Model: the packet delivery mode is reliable unordered delivery (RUD). There is no connection
 //! set-up: a packet delivery context exists before its first message. A flow is a message; a

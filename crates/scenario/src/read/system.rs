@@ -114,7 +114,7 @@ struct SystemReader<'a> {
 }
 
 impl SystemReader<'_> {
-    /// Returns the entry of the plug-in that a part names, if its kind stands for plug-ins, and the
+    /// Returns the entry of the plug-in that a part names, if its kind is that of plug-ins, and the
     /// kind otherwise.
     fn of_plugin(&mut self, kind: &'static Entry, part: Part<'_>) -> Option<&'static Entry> {
         if kind.meta.plugin.is_none() {

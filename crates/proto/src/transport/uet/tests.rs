@@ -123,7 +123,7 @@ fn acks_have_a_bitmap_and_the_bytes_that_have_arrived() {
     assert_eq!([r.packet(data(2, 1)), r.packet(data(3, 1))], [vec![], vec![]]);
     let mut end = Packet { payload: 1, wire_len: 41, ..data(5, 9) };
     end.set(UetData::new(9, true, 0));
-    // Packets 2, 3 and 5, of which the bitmap of a requested ACK shows 5.
+    // Packets 2, 3 and 5. The bitmap of a requested ACK shows 5.
     let asked = sack(&r.packet(end)[0]);
     assert_eq!(asked, Sack { answered: 5, from: true, entropy: 9, early: 3, last: true, bitmap: 1, ..plain });
     // The sender learns how many bytes have arrived: 1500 in order, and 1500, 1500 and 41.

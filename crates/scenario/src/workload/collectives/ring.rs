@@ -11,7 +11,7 @@ pub type ReadyAfter = Vec<Vec<u32>>;
 pub struct RingSteps<'a> {
     /// By channel: the members in the order of the ring.
     pub orders: &'a [Vec<u32>],
-    /// By member: the blocks of which the member has the sum after the reduce-scatter.
+    /// By member: the blocks whose sum the member has after the reduce-scatter.
     pub blocks: &'a [Vec<u32>],
     /// Which messages wait until their senders have begun.
     pub begun: Begun,
