@@ -119,7 +119,7 @@ def test_a_class_that_does_not_fit_is_refused(
     ("old", "new", "why"),
     [
         ("self.owed = 0", "self.owed = 0 // 0", "failed in `open`: ZeroDivisionError: "),
-        ("self.acked += ack.acked", "self.acked += ack.ackde", "failed in `on_feedback`: AttributeError: "),
+        ("self.acked += ack.acked", "self.acked += ack.ackde", "failed in `on_ack`: AttributeError: "),
         ("window.cwnd += ack.slow_start", "window.cwnd = -1", "failed in `on_ack`: OverflowError: "),
         ("window.cwnd += ack.slow_start", "window.cwnd = 2.5", "failed in `on_ack`: TypeError: "),
         ("return max(window.cwnd *", "return 2**64 + max(window.cwnd *", "failed in `on_mark`: OverflowError: "),

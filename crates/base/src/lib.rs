@@ -8,6 +8,7 @@ pub mod ids;
 pub mod map;
 pub mod math;
 pub mod params;
+pub mod plugins;
 pub mod registry;
 pub mod rng;
 pub mod slab;

@@ -50,16 +50,22 @@ pub struct Meta {
     /// Why the flow engine, in which flows are fluids with max-min fair rates, does not model the
     /// entry and refuses it; empty if the flow engine models it.
     pub packets_only: &'static str,
-    /// Makes the entry of a plug-in from this entry, if it is the entry of all plug-ins: its parameter
-    /// [`FILE`] names the file. The error completes a sentence about the plug-in.
-    pub plugin: Option<MakeEntry>,
+    /// How plug-ins are loaded, if it is the entry of all plug-ins of its room: its parameter [`FILE`]
+    /// names the file.
+    pub plugin: Option<PluginRoom>,
     /// Whether it reads the backlog of its port and the bytes that the port has sent. These values
     /// are kept only for such entries.
     pub reads_port: bool,
 }
 
-/// Makes the entry of a plug-in.
-pub type MakeEntry = fn(&'static Library) -> Result<Entry, String>;
+/// How a room loads plug-ins.
+#[derive(Clone, Copy, Debug)]
+pub struct PluginRoom {
+    /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
+    pub entry: fn(&'static Library) -> Result<Entry, String>,
+    /// Returns the plug-in of this room that flowloom contains.
+    pub example: fn() -> &'static Library,
+}
 
 /// A counter of an entry, which is a column of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +226,7 @@ impl Entry {
     /// Returns the entry of a plug-in, if this is the entry of all plug-ins. It is made once. The error
     /// completes a sentence about the plug-in.
     pub fn of_plugin(&'static self, library: &'static Library) -> Result<&'static Entry, String> {
-        let make = self.meta.plugin.ok_or("it is not for this part of a system")?;
+        let make = self.meta.plugin.ok_or("it is not for this part of a system")?.entry;
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |entry: &&&Entry| entry.name == self.name && entry.plugin.is_some_and(|known| std::ptr::eq(known, library));
         if let Some(known) = made.iter().find(is_it) {

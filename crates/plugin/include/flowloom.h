@@ -1,7 +1,7 @@
-/* Plug-ins of flowloom: the table of functions that a plug-in exports.
+/* Plug-ins of flowloom: the tables of functions that plug-ins export, one for each room.
  *
  * A plug-in is a shared library with one function, flowloom_plugin(), which returns its table. docs/plugins.md of flowloom
- * explains how to write one. The same table for Rust is crates/plugin/src/abi.rs; a test compares both.
+ * explains how to write one. The same for Rust is in the crate flowloom-plugin; a test compares both.
  *
  * Times are in picoseconds (_ps), sizes in bytes, rates in bit/s (_bps), fractions in parts per billion.
  */
@@ -34,7 +34,7 @@ extern "C" {
 #define FLOWLOOM_ECN_CLASSIC 1
 #define FLOWLOOM_ECN_EXACT 2
 
-/* knows: what the controller knows of a flow in advance. */
+/* knows: what the plug-in knows of a flow in advance. */
 #define FLOWLOOM_KNOWS_SIZE 1
 #define FLOWLOOM_KNOWS_DEADLINE 2
 
@@ -86,6 +86,8 @@ typedef struct flowloom_ack {
     uint64_t waited_ps;     /* time that the ACK has waited at this host */
     uint32_t ece;           /* not zero: the ACK echoes a mark */
     uint32_t window_limited;/* not zero: the window limits the sender, so that it may grow */
+    uint32_t may_change;    /* not zero: on_ack may change the window; zero in recovery, and if on_mark follows */
+    uint32_t reserved;      /* zero */
 } flowloom_ack;
 
 /* A loss. */
@@ -120,14 +122,50 @@ typedef union flowloom_value {
     double number;
 } flowloom_value;
 
-/* The table. `own` is the block of a host's controller, `state` the block of a flow: own_size and state_size bytes, aligned to 16,
- * zero before `create` and `open`. The functions may be called on several threads at once, but for one host on one thread at a time.
- * The functions after on_loss may be NULL. They return FLOWLOOM_OK or FLOWLOOM_FAILED. */
-typedef struct flowloom_table {
-    uint32_t version, room, size;
-    uint32_t parameter_size, counter_size, host_size, flow_size, window_size, ack_size, loss_size;
-    uint32_t ecn;
+/* A packet. Times, the path and the route are set by the simulator. */
+typedef struct flowloom_packet {
+    uint64_t arrival_ps;    /* when its last bit has reached this node */
+    uint64_t sent_ps;       /* when it was handed to the NIC */
+    uint64_t offset;        /* first payload byte within the flow, or the cumulative acknowledgment */
+    uint64_t words[2];      /* the protocol's header */
+    uint32_t flow;
+    uint32_t rank;          /* of rank-ordered queues: smaller goes first */
+    uint16_t wire_len;      /* bytes on the wire, headers included */
+    uint16_t payload;       /* application bytes */
+    uint16_t path_tag;      /* reserved */
+    uint8_t kind;           /* FLOWLOOM_DATA and so on */
+    uint8_t prio;           /* class of strict-priority queues: 0 is served first */
+    uint16_t flags;         /* FLOWLOOM_ECT and so on */
+    uint8_t route[6];       /* reserved */
+} flowloom_packet;
+
+/* Kinds of packets. A transport's own kinds begin at FLOWLOOM_OWN, a policy's at FLOWLOOM_POLICY_KINDS. */
+#define FLOWLOOM_DATA 0
+#define FLOWLOOM_ACK 1
+#define FLOWLOOM_SYN 2
+#define FLOWLOOM_SYNACK 3
+#define FLOWLOOM_TRIMMED 8
+#define FLOWLOOM_OWN 16
+#define FLOWLOOM_POLICY_KINDS 128
+
+/* Flags of packets: a queue may mark it; a queue has marked it; the receiver has seen a mark (ACKs); the payload was sent before; from the
+ * flow's destination to its source (set by the simulator). */
+#define FLOWLOOM_ECT 2
+#define FLOWLOOM_CE 3
+#define FLOWLOOM_ECE 4
+#define FLOWLOOM_RETX 16
+#define FLOWLOOM_BACK 64
+
+/* The head of every table; the functions of the room follow it.
+ *
+ * The simulator owns two kinds of blocks: `own`, one for each machine of the room (the controller of a host), and `state`, one for each state
+ * that the machine keeps (that of a flow). They have own_size and state_size bytes, are aligned to 16, are zero before the function that creates
+ * them, and may move between calls. The functions may be called on several threads at once, but for one machine on one thread at a time.
+ * They return FLOWLOOM_OK or FLOWLOOM_FAILED. */
+typedef struct flowloom_head {
+    uint32_t version, room, size, parameter_size, counter_size;
     uint32_t knows;
+    uint32_t sizes[8];      /* of the structures that the functions of the room take */
     const char *name;       /* lower case letters, digits and _ */
     const char *summary;    /* one line */
     const char *source;     /* paper or RFC */
@@ -138,18 +176,33 @@ typedef struct flowloom_table {
     uint64_t own_size;
     uint64_t state_size;
     const void *context;    /* passed to create */
+    /* End a state and a machine; may be NULL. */
+    void (*close)(void *state);
+    void (*destroy)(void *own);
+    /* Returns why the last function on this thread has failed, or NULL; may be NULL. */
+    const char *(*failure)(void);
+} flowloom_head;
+
+/* The first members of a head, but for its sizes. */
+#define FLOWLOOM_HEAD(number, table)                                                                                       \
+    .version = FLOWLOOM_VERSION, .room = (number), .size = sizeof(table), .parameter_size = sizeof(flowloom_parameter),    \
+    .counter_size = sizeof(flowloom_counter)
+
+/* Congestion control on the TCP machine: `own` is the controller of a host, `state` belongs to a flow. The functions after on_loss may be NULL. */
+typedef struct flowloom_congestion {
+    flowloom_head head;
+    uint32_t ecn;
+    uint32_t reserved;      /* zero */
     /* Fills the controller of a host; `values` has a value for each parameter. Fails if values contradict each other. */
     int32_t (*create)(const void *context, void *own, const flowloom_host *host, const flowloom_value *values);
     /* A flow opens: fills its state. */
     int32_t (*open)(const void *own, void *state, const flowloom_flow *flow);
-    /* New data is acknowledged outside recovery, and no mark cuts the window: may change the window. */
+    /* New data is acknowledged: may change the window if ack->may_change is not zero. */
     int32_t (*on_ack)(const void *own, void *state, flowloom_window *window, const flowloom_ack *ack);
     /* A segment is lost: sets the slow-start threshold. */
     int32_t (*on_loss)(const void *own, void *state, const flowloom_window *window, const flowloom_loss *loss, uint64_t *ssthresh);
-    /* The first mark since the data of the last cut was acknowledged: sets the window, or returns FLOWLOOM_NO_EFFECT. */
+    /* The first mark since the data of the last cut was acknowledged, after on_ack: sets the window, or returns FLOWLOOM_NO_EFFECT. */
     int32_t (*on_mark)(const void *own, void *state, const flowloom_window *window, const flowloom_ack *ack, uint64_t *cwnd);
-    /* New data is acknowledged, in recovery or not: before the functions above. */
-    int32_t (*on_feedback)(const void *own, void *state, const flowloom_ack *ack);
     /* Before on_loss, and when the timer expires again for the same segment. */
     int32_t (*before_loss)(const void *own, void *state, uint32_t cause, uint64_t now_ps);
     /* A segment is handed to the NIC; `sent` bytes of the flow were sent at least once. */
@@ -162,22 +215,15 @@ typedef struct flowloom_table {
     int32_t (*inherit)(const void *own, void *state, const void *before);
     /* Returns the counters of a flow: counter_count totals that never decrease. */
     const uint64_t *(*count)(const void *own, const void *state);
-    /* Ends the state of a flow, and the controller of a host. */
-    void (*close)(void *state);
-    void (*destroy)(void *own);
-    /* Returns why the last function on this thread has failed, or NULL. */
-    const char *(*failure)(void);
-} flowloom_table;
+} flowloom_congestion;
 
-/* The first members of every table: { FLOWLOOM_TABLE, .name = "mine", ... } */
-#define FLOWLOOM_TABLE                                                                                                     \
-    .version = FLOWLOOM_VERSION, .room = FLOWLOOM_CONGESTION, .size = sizeof(flowloom_table),                              \
-    .parameter_size = sizeof(flowloom_parameter), .counter_size = sizeof(flowloom_counter),                                \
-    .host_size = sizeof(flowloom_host), .flow_size = sizeof(flowloom_flow), .window_size = sizeof(flowloom_window),        \
-    .ack_size = sizeof(flowloom_ack), .loss_size = sizeof(flowloom_loss)
+/* The first members of the head of a flowloom_congestion: .head = { FLOWLOOM_CONGESTION_HEAD, .name = "mine", ... } */
+#define FLOWLOOM_CONGESTION_HEAD                                                                                           \
+    FLOWLOOM_HEAD(FLOWLOOM_CONGESTION, flowloom_congestion),                                                               \
+    .sizes = {sizeof(flowloom_host), sizeof(flowloom_flow), sizeof(flowloom_window), sizeof(flowloom_ack), sizeof(flowloom_loss)}
 
-/* The function that a plug-in exports. */
-const flowloom_table *flowloom_plugin(void);
+/* The function that a plug-in exports: returns the head of its table. */
+const flowloom_head *flowloom_plugin(void);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-//! The table of functions that a plug-in exports, and the structures that its functions take.
-//! `include/flowloom.h` declares the same for C; a test compares sizes and offsets.
+//! The parts that the tables of all rooms have in common: their head, parameters, counters and
+//! results. `include/flowloom.h` declares the same for C; a test compares sizes and offsets.
 //!
 //! Times are in picoseconds, sizes in bytes, rates in bit/s, fractions in parts per billion. All
 //! structures consist of words of 64 bits, pointers, and pairs of words of 32 bits, so that they
@@ -7,40 +7,19 @@
 
 use std::ffi::{c_char, c_void};
 
-/// The version of this table. A plug-in of another version is refused.
+/// The version of the tables. A plug-in of another version is refused.
 pub const VERSION: u32 = 1;
 
-/// The name of the function that a plug-in exports, which returns its table.
+/// The name of the function that a plug-in exports, which returns the [`Head`] of its table.
 pub const SYMBOL: &str = "flowloom_plugin";
-
-/// The number of a room: congestion control on the TCP machine.
-pub const CONGESTION: u32 = 1;
 
 /// Result of a function: done.
 pub const OK: i32 = 0;
-/// Result of `on_mark`: the mark has no effect, and `on_ack` is to be called.
-pub const NO_EFFECT: i32 = 1;
 /// Result of a function: the plug-in has failed, and the point of the scenario ends with an error.
 pub const FAILED: i32 = -1;
 
 /// A time that does not exist: no deadline, no round-trip sample.
 pub const NEVER: u64 = u64::MAX;
-
-/// The configuration of a host.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// SMSS: payload of a full segment.
-    pub smss: u64,
-    /// Header of every packet.
-    pub header: u64,
-    /// Initial window in bytes.
-    pub init_window: u64,
-    /// Largest rate of one flow: the rate of the host's NIC.
-    pub nic_rate_bps: u64,
-    /// Longest unloaded round trip of the network.
-    pub max_rtt_ps: u64,
-}
 
 /// A flow when it opens.
 #[repr(C)]
@@ -55,75 +34,6 @@ pub struct Flow {
     /// When it should have finished; [`NEVER`] without a deadline, and unless the plug-in declares
     /// that it knows deadlines.
     pub deadline_ps: u64,
-}
-
-/// The window of a flow, in bytes.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window.
-    pub cwnd: u64,
-    /// Slow-start threshold; `u64::MAX` before the first loss.
-    pub ssthresh: u64,
-}
-
-/// An acknowledgment of new data.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ack {
-    /// The current time.
-    pub now_ps: u64,
-    /// Bytes newly acknowledged.
-    pub acked: u64,
-    /// Bytes that slow start adds to the window for them.
-    pub slow_start: u64,
-    /// The first byte not yet acknowledged.
-    pub snd_una: u64,
-    /// The next byte to send.
-    pub snd_nxt: u64,
-    /// Smoothed round trip, this ACK's sample included.
-    pub srtt_ps: u64,
-    /// The round-trip sample of this ACK; [`NEVER`] if it gives none.
-    pub rtt_ps: u64,
-    /// Time that the ACK has waited at this host.
-    pub waited_ps: u64,
-    /// Not zero if the ACK echoes a mark.
-    pub ece: u32,
-    /// Not zero if the window limits the sender, so that it may grow.
-    pub window_limited: u32,
-}
-
-impl Ack {
-    /// No acknowledgment.
-    pub const NONE: Ack = Ack {
-        now_ps: 0,
-        acked: 0,
-        slow_start: 0,
-        snd_una: 0,
-        snd_nxt: 0,
-        srtt_ps: 0,
-        rtt_ps: NEVER,
-        waited_ps: 0,
-        ece: 0,
-        window_limited: 0,
-    };
-}
-
-/// Cause of a loss: three duplicate ACKs.
-pub const DUPLICATES: u32 = 0;
-/// Cause of a loss: the retransmission timer.
-pub const TIMEOUT: u32 = 1;
-
-/// A loss.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// FlightSize: bytes sent and not acknowledged.
-    pub flight: u64,
-    /// How the loss was found: [`DUPLICATES`] or [`TIMEOUT`].
-    pub cause: u32,
-    /// Not zero if a mark has cut the window since the lost segment was sent.
-    pub after_mark: u32,
 }
 
 /// The type of a parameter, and how its value is passed.
@@ -185,50 +95,103 @@ pub struct Counter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value(pub u64);
 
-/// Bit of [`Table::knows`]: the size of a flow before its bytes are sent.
+/// Bit of [`Head::knows`]: the size of a flow before its bytes are sent.
 pub const KNOWS_SIZE: u32 = 1;
-/// Bit of [`Table::knows`]: the deadline of a flow.
+/// Bit of [`Head::knows`]: the deadline of a flow.
 pub const KNOWS_DEADLINE: u32 = 2;
 
-/// The block of bytes of a host's controller, which does not change after `create`.
+/// A packet. Times, the path and the route are set by the simulator.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When its last bit has reached this node.
+    pub arrival_ps: u64,
+    /// When it was handed to the NIC.
+    pub sent_ps: u64,
+    /// First payload byte within the flow, or the cumulative acknowledgment.
+    pub offset: u64,
+    /// The protocol's header.
+    pub words: [u64; 2],
+    /// The number of its flow.
+    pub flow: u32,
+    /// Priority number of rank-ordered queues: smaller goes first.
+    pub rank: u32,
+    /// Bytes on the wire, headers included.
+    pub wire_len: u16,
+    /// Application bytes.
+    pub payload: u16,
+    /// Reserved.
+    pub path_tag: u16,
+    /// Its kind: [`Packet::DATA`] and so on.
+    pub kind: u8,
+    /// Class of strict-priority queues: 0 is served first.
+    pub prio: u8,
+    /// [`Packet::ECT`] and so on.
+    pub flags: u16,
+    /// Reserved.
+    pub route: [u8; 6],
+}
+
+impl Packet {
+    /// Kind: application data.
+    pub const DATA: u8 = 0;
+    /// Kind: acknowledgment.
+    pub const ACK: u8 = 1;
+    /// Kind: opens a connection.
+    pub const SYN: u8 = 2;
+    /// Kind: answers a SYN.
+    pub const SYNACK: u8 = 3;
+    /// Kind: data whose payload a port has cut off.
+    pub const TRIMMED: u8 = 8;
+    /// The first of a transport's own kinds.
+    pub const OWN: u8 = 16;
+    /// The first of a policy's own kinds.
+    pub const POLICY: u8 = 128;
+    /// Flag: a queue may mark the packet instead of dropping it.
+    pub const ECT: u16 = 0b10;
+    /// Flags: a queue has marked the packet. Includes [`Packet::ECT`].
+    pub const CE: u16 = 0b11;
+    /// Flag, on an ACK: the receiver has seen a mark.
+    pub const ECE: u16 = 1 << 2;
+    /// Flag: the payload was sent before.
+    pub const RETX: u16 = 1 << 4;
+    /// Flag: the packet goes from the flow's destination to its source. Set by the simulator.
+    pub const BACK: u16 = 1 << 6;
+}
+
+/// The block of bytes of a machine, in functions that do not change it.
 pub type Own = *const c_void;
-/// The block of bytes of a flow.
+/// The block of bytes of a state.
 pub type StateBytes = *mut c_void;
 
-/// The table of a congestion controller on the TCP machine.
+/// The most structures that the functions of a room take.
+pub const MOST_STRUCTURES: usize = 8;
+
+/// The head of every table. The functions of the room follow it.
 ///
-/// The functions may be called on several threads at once, but for one host on one thread at a
-/// time. `own` and `state` are blocks that the simulator owns, aligned to 16 bytes and filled with
-/// zeros before `create` and `open`. A function returns [`OK`] or [`FAILED`]. The functions after
-/// `on_loss` are optional.
+/// The simulator owns two kinds of blocks of bytes: one for each machine of the room (the controller
+/// or transport of a host, the queue of a port), and one for each state that the machine keeps (that
+/// of a flow). They are aligned to 16 bytes and filled with zeros before the function that creates
+/// them, and may move between calls. The functions may be called on several threads at once, but for
+/// one machine on one thread at a time. A function returns [`OK`] or [`FAILED`], unless its room
+/// gives it other results.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct Head {
     /// [`VERSION`].
     pub version: u32,
-    /// [`CONGESTION`].
+    /// The number of the room.
     pub room: u32,
-    /// Size of this structure.
+    /// Size of the whole table.
     pub size: u32,
     /// Size of [`Parameter`].
     pub parameter_size: u32,
     /// Size of [`Counter`].
     pub counter_size: u32,
-    /// Size of [`Host`].
-    pub host_size: u32,
-    /// Size of [`Flow`].
-    pub flow_size: u32,
-    /// Size of [`Window`].
-    pub window_size: u32,
-    /// Size of [`Ack`].
-    pub ack_size: u32,
-    /// Size of [`Loss`].
-    pub loss_size: u32,
-    /// How connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
-    pub ecn: u32,
-    /// What the controller knows of a flow in advance: a sum of [`KNOWS_SIZE`] and
-    /// [`KNOWS_DEADLINE`].
+    /// What the plug-in knows of a flow in advance: a sum of [`KNOWS_SIZE`] and [`KNOWS_DEADLINE`].
     pub knows: u32,
+    /// Sizes of the structures that the functions of the room take, followed by zeros.
+    pub sizes: [u32; MOST_STRUCTURES],
     /// The name of the protocol.
     pub name: *const c_char,
     /// One line about it.
@@ -243,52 +206,48 @@ pub struct Table {
     pub counters: *const Counter,
     /// Number of counters.
     pub counter_count: u64,
-    /// Bytes of the controller of a host.
+    /// Bytes of a machine.
     pub own_size: u64,
-    /// Bytes of the state of a flow.
+    /// Bytes of a state.
     pub state_size: u64,
     /// Passed to `create`.
     pub context: *const c_void,
-    /// Fills the block of a host's controller. `values` has a value for each parameter. Fails if
-    /// the values contradict each other.
-    pub create:
-        Option<unsafe extern "C" fn(context: *const c_void, own: *mut c_void, host: *const Host, values: *const Value) -> i32>,
-    /// Fills the state of a flow that opens.
-    pub open: Option<unsafe extern "C" fn(Own, StateBytes, *const Flow) -> i32>,
-    /// Acknowledgment of new data outside recovery, unless a mark cuts the window: may change the
-    /// window.
-    pub on_ack: Option<unsafe extern "C" fn(Own, StateBytes, *mut Window, *const Ack) -> i32>,
-    /// A segment is lost: sets the new slow-start threshold.
-    pub on_loss: Option<unsafe extern "C" fn(Own, StateBytes, *const Window, *const Loss, ssthresh: *mut u64) -> i32>,
-    /// The first mark since the data of the last cut was acknowledged: sets the new window, or
-    /// returns [`NO_EFFECT`].
-    pub on_mark: Option<unsafe extern "C" fn(Own, StateBytes, *const Window, *const Ack, cwnd: *mut u64) -> i32>,
-    /// Every acknowledgment of new data, in recovery or not, before the functions above.
-    pub on_feedback: Option<unsafe extern "C" fn(Own, StateBytes, *const Ack) -> i32>,
-    /// Before `on_loss`, and when the timer expires again for the same segment.
-    pub before_loss: Option<unsafe extern "C" fn(Own, StateBytes, cause: u32, now_ps: u64) -> i32>,
-    /// A segment is handed to the NIC; `sent` bytes of the flow, the segment included, were sent at
-    /// least once.
-    pub on_sent: Option<unsafe extern "C" fn(Own, StateBytes, now_ps: u64, sent: u64) -> i32>,
-    /// Sets the largest number of bytes in flight, independent of the window.
-    pub most: Option<unsafe extern "C" fn(Own, *const c_void, most: *mut u64) -> i32>,
-    /// Sets the earliest departure of the next segment.
-    pub not_before: Option<unsafe extern "C" fn(Own, *const c_void, srtt_ps: u64, at_ps: *mut u64) -> i32>,
-    /// The flow continues the connection of a flow that has ended with the state `before`.
-    pub inherit: Option<unsafe extern "C" fn(Own, StateBytes, before: *const c_void) -> i32>,
-    /// Returns the counters of a flow: totals that never decrease.
-    pub count: Option<unsafe extern "C" fn(Own, *const c_void) -> *const u64>,
-    /// Ends the state of a flow.
+    /// Ends a state.
     pub close: Option<unsafe extern "C" fn(StateBytes)>,
-    /// Ends the controller of a host.
+    /// Ends a machine.
     pub destroy: Option<unsafe extern "C" fn(*mut c_void)>,
     /// Returns why the last function on this thread has failed, or null.
     pub failure: Option<unsafe extern "C" fn() -> *const c_char>,
 }
 
-// Safety: a table is constant, and its functions may be called on any thread.
-unsafe impl Sync for Table {}
-unsafe impl Send for Table {}
+// Safety: a head is constant, and its functions may be called on any thread.
+unsafe impl Sync for Head {}
+unsafe impl Send for Head {}
 // Safety: constants.
 unsafe impl Sync for Parameter {}
 unsafe impl Sync for Counter {}
+
+/// The table of a room: a structure that begins with the [`Head`].
+///
+/// # Safety
+///
+/// The type is `repr(C)`, its first field is a [`Head`], and all zeros and pointers in it may be copied.
+pub unsafe trait RoomTable: Copy + 'static {
+    /// The number of the room.
+    const ROOM: u32;
+    /// The structures that its functions take: the names in C, after `flowloom_`, and their sizes.
+    const STRUCTURES: &'static [(&'static str, usize)];
+    /// Returns what is wrong with the functions and numbers of the room, as the end of a sentence.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// Returns the sizes of a room's structures, for [`Head::sizes`].
+pub const fn sizes_of<T: RoomTable>() -> [u32; MOST_STRUCTURES] {
+    let mut sizes = [0; MOST_STRUCTURES];
+    let mut at = 0;
+    while at < T::STRUCTURES.len() {
+        sizes[at] = T::STRUCTURES[at].1 as u32;
+        at += 1;
+    }
+    sizes
+}

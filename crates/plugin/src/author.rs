@@ -1,96 +1,12 @@
-//! The side of the author: makes the table of functions from an implementation of [`Congestion`].
-//! A panic does not leave the plug-in: the function returns that it has failed.
+//! The side of the author: what the tables of all rooms share when they are made from the
+//! implementation of a room's trait. A panic does not leave the plug-in: the function returns that it
+//! has failed.
 
-use crate::abi::{
-    self, Ack, CONGESTION, Counter, FAILED, Flow, Host, Loss, NO_EFFECT, OK, Parameter, Table, Type, VERSION, Value, Window,
-};
+use crate::abi::{Counter, FAILED, Head, OK, Parameter, RoomTable, Type, VERSION, Value, sizes_of};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// A congestion controller on the TCP machine. One controller serves all flows of a host and keeps
-/// a `State` for each. The machine handles recovery, timers, the handshake and ACKs: between a loss
-/// and the end of recovery only the machine changes the window, and marks cut a window at most once.
-pub trait Congestion: Sized + Send + Sync + 'static {
-    /// The state of one flow.
-    type State: Send + 'static;
-    /// Its name, parameters and counters.
-    const DECLARATION: Declaration;
-    /// Creates the controller of a host. The error says which values contradict each other.
-    fn create(host: &Host, values: Values<'_>) -> Result<Self, String>;
-    /// Returns the state of a flow that opens now.
-    fn open(&self, flow: &Flow) -> Self::State;
-    /// Called when a flow continues the connection of an earlier flow to the same host, which has
-    /// ended with the state `before`.
-    fn inherit(&self, _state: &mut Self::State, _before: &Self::State) {}
-    /// Called for every acknowledgment of new data, in recovery or not, before all other methods.
-    fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack) {}
-    /// Called for an acknowledgment of new data outside recovery, unless a mark cuts the window:
-    /// may change the window.
-    fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack);
-    /// Called when an ACK outside recovery echoes the first mark since the data of the last cut was
-    /// acknowledged. Returns the new window in bytes; the slow-start threshold follows it. With
-    /// `None` the mark has no effect, and [`Congestion::on_ack`] is called.
-    fn on_mark(&self, _state: &mut Self::State, _window: &Window, _ack: &Ack) -> Option<u64> {
-        None
-    }
-    /// Called before [`Congestion::on_loss`], and when the timer expires again for the same segment.
-    fn before_loss(&self, _state: &mut Self::State, _cause: u32, _now_ps: u64) {}
-    /// Called when a segment is found lost. Returns the new slow-start threshold in bytes.
-    fn on_loss(&self, state: &mut Self::State, window: &Window, loss: &Loss) -> u64;
-    /// Called when a segment is handed to the NIC. `sent` bytes of the flow, the segment included,
-    /// were sent at least once.
-    fn on_sent(&self, _state: &mut Self::State, _now_ps: u64, _sent: u64) {}
-    /// Returns the largest number of bytes in flight, independent of the window.
-    fn most(&self, _state: &Self::State) -> u64 {
-        u64::MAX
-    }
-    /// Returns the earliest departure of the next segment.
-    fn not_before(&self, _state: &Self::State, _srtt_ps: u64) -> u64 {
-        0
-    }
-    /// Returns the totals of the declared counters, which never decrease.
-    fn counters(_state: &Self::State) -> &[u64] {
-        &[]
-    }
-}
-
-/// The optional methods that the simulator calls: those that a controller implements. A method that
-/// is not called costs nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Calls {
-    /// [`Congestion::on_feedback`].
-    pub on_feedback: bool,
-    /// [`Congestion::on_mark`].
-    pub on_mark: bool,
-    /// [`Congestion::before_loss`].
-    pub before_loss: bool,
-    /// [`Congestion::on_sent`].
-    pub on_sent: bool,
-    /// [`Congestion::most`].
-    pub most: bool,
-    /// [`Congestion::not_before`].
-    pub not_before: bool,
-    /// [`Congestion::inherit`].
-    pub inherit: bool,
-}
-
-impl Calls {
-    /// All optional methods.
-    pub const ALL: Calls =
-        Calls { on_feedback: true, on_mark: true, before_loss: true, on_sent: true, most: true, not_before: true, inherit: true };
-    /// No optional methods.
-    pub const NONE: Calls = Calls {
-        on_feedback: false,
-        on_mark: false,
-        before_loss: false,
-        on_sent: false,
-        most: false,
-        not_before: false,
-        inherit: false,
-    };
-}
 
 /// What a plug-in declares.
 #[derive(Clone, Copy, Debug)]
@@ -101,22 +17,19 @@ pub struct Declaration {
     pub summary: &'static CStr,
     /// Paper or RFC.
     pub source: &'static CStr,
-    /// How connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
-    pub ecn: u32,
-    /// What the controller knows of a flow in advance: [`abi::KNOWS_SIZE`], [`abi::KNOWS_DEADLINE`].
+    /// What it knows of a flow in advance: a sum of [`KNOWS_SIZE`](crate::abi::KNOWS_SIZE) and
+    /// [`KNOWS_DEADLINE`](crate::abi::KNOWS_DEADLINE).
     pub knows: u32,
     /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Its counters.
     pub counters: &'static [Counter],
-    /// The optional methods to call.
-    pub calls: Calls,
 }
 
 impl Declaration {
-    /// Creates a declaration without parameters and counters, without ECN, with all calls.
+    /// Creates a declaration without parameters and counters.
     pub const fn new(name: &'static CStr, summary: &'static CStr) -> Declaration {
-        Declaration { name, summary, source: c"a plug-in", ecn: 0, knows: 0, parameters: &[], counters: &[], calls: Calls::ALL }
+        Declaration { name, summary, source: c"a plug-in", knows: 0, parameters: &[], counters: &[] }
     }
 }
 
@@ -172,38 +85,33 @@ impl Values<'_> {
     }
 }
 
-/// Exports the table of a controller under the name that the simulator looks for.
+/// Exports the table of a plug-in under the name that the simulator looks for. Before the type comes
+/// the module of its room: `export!(congestion, Mine)`.
 #[macro_export]
 macro_rules! export {
-    ($controller:ty) => {
-        /// Returns the table of the plug-in.
+    ($room:ident, $machine:ty) => {
+        /// Returns the head of the table of the plug-in.
         #[unsafe(no_mangle)]
-        pub extern "C" fn flowloom_plugin() -> *const $crate::Table {
-            static TABLE: $crate::Table = $crate::Table::of::<$controller>();
-            &raw const TABLE
+        pub extern "C" fn flowloom_plugin() -> *const $crate::abi::Head {
+            static TABLE: $crate::$room::author::TableOf = $crate::$room::author::table::<$machine>();
+            (&raw const TABLE).cast()
         }
     };
 }
 
-impl Table {
-    /// Returns the table of a controller.
-    pub const fn of<C: Congestion>() -> Table {
-        const { assert!(align_of::<C>() <= 16 && align_of::<C::State>() <= 16, "blocks are aligned to 16 bytes") };
-        let declared = C::DECLARATION;
-        let calls = declared.calls;
-        Table {
+impl Head {
+    /// Returns the head of a table of type `T`, whose blocks are an `M` for each machine and an `S` for
+    /// each state.
+    pub const fn of<T: RoomTable, M, S>(declared: Declaration) -> Head {
+        const { assert!(align_of::<M>() <= 16 && align_of::<S>() <= 16, "blocks are aligned to 16 bytes") };
+        Head {
             version: VERSION,
-            room: CONGESTION,
-            size: size_of::<Table>() as u32,
+            room: T::ROOM,
+            size: size_of::<T>() as u32,
             parameter_size: size_of::<Parameter>() as u32,
             counter_size: size_of::<Counter>() as u32,
-            host_size: size_of::<Host>() as u32,
-            flow_size: size_of::<Flow>() as u32,
-            window_size: size_of::<Window>() as u32,
-            ack_size: size_of::<Ack>() as u32,
-            loss_size: size_of::<Loss>() as u32,
-            ecn: declared.ecn,
             knows: declared.knows,
+            sizes: sizes_of::<T>(),
             name: declared.name.as_ptr(),
             summary: declared.summary.as_ptr(),
             source: declared.source.as_ptr(),
@@ -211,26 +119,20 @@ impl Table {
             parameter_count: declared.parameters.len() as u64,
             counters: declared.counters.as_ptr(),
             counter_count: declared.counters.len() as u64,
-            own_size: size_of::<C>() as u64,
-            state_size: size_of::<C::State>() as u64,
+            own_size: size_of::<M>() as u64,
+            state_size: size_of::<S>() as u64,
             context: std::ptr::null(),
-            create: Some(create::<C>),
-            open: Some(open::<C>),
-            on_ack: Some(on_ack::<C>),
-            on_loss: Some(on_loss::<C>),
-            on_mark: if calls.on_mark { Some(on_mark::<C>) } else { None },
-            on_feedback: if calls.on_feedback { Some(on_feedback::<C>) } else { None },
-            before_loss: if calls.before_loss { Some(before_loss::<C>) } else { None },
-            on_sent: if calls.on_sent { Some(on_sent::<C>) } else { None },
-            most: if calls.most { Some(most::<C>) } else { None },
-            not_before: if calls.not_before { Some(not_before::<C>) } else { None },
-            inherit: if calls.inherit { Some(inherit::<C>) } else { None },
-            count: if declared.counters.is_empty() { None } else { Some(count::<C>) },
-            close: if std::mem::needs_drop::<C::State>() { Some(close::<C>) } else { None },
-            destroy: if std::mem::needs_drop::<C>() { Some(destroy::<C>) } else { None },
+            close: if std::mem::needs_drop::<S>() { Some(end::<S>) } else { None },
+            destroy: if std::mem::needs_drop::<M>() { Some(end::<M>) } else { None },
             failure: Some(failure),
         }
     }
+}
+
+/// Ends a block.
+unsafe extern "C" fn end<T>(block: *mut c_void) {
+    // Safety: the simulator passes a block that was filled with a `T`.
+    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { block.cast::<T>().drop_in_place() }));
 }
 
 thread_local! {
@@ -243,7 +145,8 @@ unsafe extern "C" fn failure() -> *const c_char {
     FAILURE.with(|text| text.borrow().as_ptr())
 }
 
-fn fail(why: &str) -> i32 {
+/// Records why a function fails. Returns its result.
+pub(crate) fn fail(why: &str) -> i32 {
     let text = CString::new(why.replace('\0', " ")).unwrap_or_default();
     FAILURE.with(|known| *known.borrow_mut() = text);
     FAILED
@@ -259,110 +162,30 @@ fn words(panic: &(dyn Any + Send)) -> &str {
 
 /// Runs a function of the plug-in. A panic becomes a failure.
 #[inline(always)]
-fn guard(run: impl FnOnce() -> i32) -> i32 {
+pub(crate) fn guard(run: impl FnOnce() -> i32) -> i32 {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| fail(words(&*panic)))
 }
 
-// Safety of the functions below: the simulator passes the blocks that `create` and `open` have
-// filled, and structures that live as long as the call.
-
-unsafe extern "C" fn create<C: Congestion>(_: *const c_void, own: *mut c_void, host: *const Host, values: *const Value) -> i32 {
+/// Fills the block of a machine with the result of `make`.
+///
+/// # Safety
+///
+/// `own` is a block for an `M`; `values` has a value for each parameter.
+pub(crate) unsafe fn create<M>(
+    declared: Declaration,
+    own: *mut c_void,
+    values: *const Value,
+    make: impl FnOnce(Values<'_>) -> Result<M, String>,
+) -> i32 {
     guard(|| {
-        let count = C::DECLARATION.parameters.len();
+        let count = declared.parameters.len();
         let values = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(values, count) } };
-        match C::create(unsafe { &*host }, Values(values)) {
-            Ok(controller) => {
-                unsafe { own.cast::<C>().write(controller) };
+        match make(Values(values)) {
+            Ok(machine) => {
+                unsafe { own.cast::<M>().write(machine) };
                 OK
             }
             Err(why) => fail(&why),
         }
     })
-}
-unsafe extern "C" fn open<C: Congestion>(own: abi::Own, state: abi::StateBytes, flow: *const Flow) -> i32 {
-    guard(|| unsafe {
-        state.cast::<C::State>().write((*own.cast::<C>()).open(&*flow));
-        OK
-    })
-}
-unsafe extern "C" fn on_ack<C: Congestion>(own: abi::Own, state: abi::StateBytes, window: *mut Window, ack: *const Ack) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<C>()).on_ack(&mut *state.cast(), &mut *window, &*ack);
-        OK
-    })
-}
-unsafe extern "C" fn on_loss<C: Congestion>(
-    own: abi::Own,
-    state: abi::StateBytes,
-    window: *const Window,
-    loss: *const Loss,
-    ssthresh: *mut u64,
-) -> i32 {
-    guard(|| unsafe {
-        *ssthresh = (*own.cast::<C>()).on_loss(&mut *state.cast(), &*window, &*loss);
-        OK
-    })
-}
-unsafe extern "C" fn on_mark<C: Congestion>(
-    own: abi::Own,
-    state: abi::StateBytes,
-    window: *const Window,
-    ack: *const Ack,
-    cwnd: *mut u64,
-) -> i32 {
-    guard(|| unsafe {
-        match (*own.cast::<C>()).on_mark(&mut *state.cast(), &*window, &*ack) {
-            Some(cut) => {
-                *cwnd = cut;
-                OK
-            }
-            None => NO_EFFECT,
-        }
-    })
-}
-unsafe extern "C" fn on_feedback<C: Congestion>(own: abi::Own, state: abi::StateBytes, ack: *const Ack) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<C>()).on_feedback(&mut *state.cast(), &*ack);
-        OK
-    })
-}
-unsafe extern "C" fn before_loss<C: Congestion>(own: abi::Own, state: abi::StateBytes, cause: u32, now_ps: u64) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<C>()).before_loss(&mut *state.cast(), cause, now_ps);
-        OK
-    })
-}
-unsafe extern "C" fn on_sent<C: Congestion>(own: abi::Own, state: abi::StateBytes, now_ps: u64, sent: u64) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<C>()).on_sent(&mut *state.cast(), now_ps, sent);
-        OK
-    })
-}
-unsafe extern "C" fn most<C: Congestion>(own: abi::Own, state: *const c_void, most: *mut u64) -> i32 {
-    guard(|| unsafe {
-        *most = (*own.cast::<C>()).most(&*state.cast());
-        OK
-    })
-}
-unsafe extern "C" fn not_before<C: Congestion>(own: abi::Own, state: *const c_void, srtt_ps: u64, at_ps: *mut u64) -> i32 {
-    guard(|| unsafe {
-        *at_ps = (*own.cast::<C>()).not_before(&*state.cast(), srtt_ps);
-        OK
-    })
-}
-unsafe extern "C" fn inherit<C: Congestion>(own: abi::Own, state: abi::StateBytes, before: *const c_void) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<C>()).inherit(&mut *state.cast(), &*before.cast());
-        OK
-    })
-}
-unsafe extern "C" fn count<C: Congestion>(_: abi::Own, state: *const c_void) -> *const u64 {
-    let counters = C::counters(unsafe { &*state.cast() });
-    if counters.len() < C::DECLARATION.counters.len() { std::ptr::null() } else { counters.as_ptr() }
-}
-unsafe extern "C" fn close<C: Congestion>(state: abi::StateBytes) {
-    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { state.cast::<C::State>().drop_in_place() }));
-}
-unsafe extern "C" fn destroy<C: Congestion>(own: *mut c_void) {
-    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { own.cast::<C>().drop_in_place() }));
 }

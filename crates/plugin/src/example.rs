@@ -3,8 +3,9 @@
 //! Source: RFC 8257 section 3. All numbers are whole: alpha is in parts per billion, the window in
 //! bytes, both rounded down.
 
-use crate::abi::{Ack, Flow, Host, Loss, Parameter, Type, Window};
-use crate::author::{Calls, Congestion, Declaration, Values};
+use crate::abi::{Flow, Parameter, Type};
+use crate::author::{Declaration, Values};
+use crate::congestion::{Ack, Calls, Congestion, Host, Loss, Window};
 
 /// One in parts per billion.
 const ONE: u64 = 1_000_000_000;
@@ -33,7 +34,6 @@ impl Congestion for Example {
     type State = State;
     const DECLARATION: Declaration = Declaration {
         source: c"RFC 8257",
-        ecn: 2,
         parameters: &[
             Parameter::new(Type::Fraction, c"g", c"0.0625", c"Gain: the weight of one window of observation in alpha.")
                 .range(c"0.000000001", c"1")
@@ -43,9 +43,10 @@ impl Congestion for Example {
                 .range(c"1", c"2")
                 .source(c"ns-2; Linux: 2"),
         ],
-        calls: Calls { on_feedback: true, on_mark: true, inherit: true, ..Calls::NONE },
         ..Declaration::new(c"example", c"DCTCP: a mark cuts the window by half the fraction of bytes marked recently")
     };
+    const ECN: u32 = 2;
+    const CALLS: Calls = Calls { on_mark: true, inherit: true, ..Calls::NONE };
 
     fn create(host: &Host, values: Values<'_>) -> Result<Self, String> {
         let (g, alpha, min_cwnd) = (values.integer(0), values.integer(1), values.integer(2) * host.smss);
@@ -60,7 +61,7 @@ impl Congestion for Example {
         state.alpha = before.alpha;
     }
 
-    fn on_feedback(&self, state: &mut State, ack: &Ack) {
+    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack) {
         // RFC 8257 section 3.3, steps 1 to 3.
         state.acked += ack.acked;
         state.marked += if ack.ece != 0 { ack.acked } else { 0 };
@@ -70,10 +71,7 @@ impl Congestion for Example {
             state.alpha = (state.alpha * (ONE - self.g) + fraction * self.g) / ONE;
             (state.window_end, state.acked, state.marked) = (ack.snd_nxt, 0, 0);
         }
-    }
-
-    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack) {
-        if ack.window_limited == 0 {
+        if ack.may_change == 0 || ack.window_limited == 0 {
             return;
         }
         if window.cwnd < window.ssthresh {
@@ -114,8 +112,7 @@ mod tests {
     }
 
     fn ack() -> Ack {
-        let (acked, slow_start, snd_una, snd_nxt) = (SMSS, SMSS, SMSS, 10 * SMSS);
-        Ack { now_ps: 0, acked, slow_start, snd_una, snd_nxt, srtt_ps: 0, rtt_ps: 0, waited_ps: 0, ece: 0, window_limited: 1 }
+        Ack { acked: SMSS, slow_start: SMSS, snd_una: SMSS, snd_nxt: 10 * SMSS, window_limited: 1, may_change: 1, ..Ack::NONE }
     }
 
     #[test]
@@ -129,9 +126,10 @@ mod tests {
     #[test]
     fn a_mark_cuts_by_half_of_alpha() {
         let (example, mut state) = opened();
-        // The first window of observation has no mark: alpha is 15/16.
-        example.on_feedback(&mut state, &ack());
-        let window = Window { cwnd: 20 * SMSS, ssthresh: 20 * SMSS };
+        // The first window of observation has no mark: alpha is 15/16. Before a mark, the window stays.
+        let mut window = Window { cwnd: 20 * SMSS, ssthresh: 20 * SMSS };
+        example.on_ack(&mut state, &mut window, &Ack { may_change: 0, ..ack() });
+        assert_eq!(window.cwnd, 20 * SMSS);
         assert_eq!(example.on_mark(&mut state, &window, &ack()), Some(20 * SMSS * 17 / 32));
     }
 

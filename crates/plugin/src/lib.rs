@@ -1,8 +1,9 @@
 //! Plug-ins of flowloom: protocols in a file that the simulator loads at run time.
 //!
-//! [`abi`] is the table of functions that a plug-in exports; `include/flowloom.h` is the same table
-//! for C. [`author`] makes the table from an implementation of [`Congestion`]; [`example`] is a
-//! complete plug-in. [`library`] is the side of the simulator: it checks a table, and calls it.
+//! A plug-in belongs to a room, and exports a table of functions. [`congestion`] has the table of the
+//! room and the trait that an author implements; [`abi`] is common to all tables, and
+//! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation;
+//! [`example`] is a complete plug-in. [`library`] is the side of the simulator: it checks tables.
 //!
 //! ```
 //! use flowloom_plugin::{Ack, Congestion, Declaration, Flow, Host, Loss, Values, Window};
@@ -29,13 +30,16 @@
 //!     }
 //! }
 //!
-//! flowloom_plugin::export!(Slow);
+//! flowloom_plugin::export!(congestion, Slow);
 //! ```
 
 pub mod abi;
 pub mod author;
+pub mod block;
+pub mod congestion;
 pub mod example;
 pub mod library;
 
-pub use abi::{Ack, Counter, Flow, Host, Loss, Parameter, Table, Window};
-pub use author::{Calls, Congestion, Declaration, Values};
+pub use abi::{Counter, Flow, Parameter};
+pub use author::{Declaration, Values};
+pub use congestion::{Ack, Calls, Congestion, Host, Loss, Window};

@@ -2,16 +2,12 @@
 //!
 //! A plug-in that is loaded is trusted code: [`Library::new`] is the only unsafe function here.
 
-use crate::abi::{
-    Ack, CONGESTION, Counter, FAILED, Flow, Host, KNOWS_DEADLINE, KNOWS_SIZE, Loss, NO_EFFECT, OK, Parameter, Table, Type, VERSION,
-    Value, Window,
-};
+use crate::abi::{Counter, Head, KNOWS_DEADLINE, KNOWS_SIZE, Parameter, RoomTable, Type, VERSION};
+use crate::congestion::{self, CONGESTION, CongestionTable};
 use crate::example;
-use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::panic::resume_unwind;
-use std::ptr;
 use std::sync::OnceLock;
 
 /// The name that scenarios use in place of a file for the plug-in of this crate.
@@ -25,7 +21,9 @@ const MOST_BYTES: u64 = 1 << 20;
 /// A plug-in whose table is checked. It is never unloaded.
 #[derive(Debug)]
 pub struct Library {
-    table: Table,
+    head: Head,
+    /// The functions of its room.
+    pub functions: Functions,
     /// Its file, as the scenario names it.
     pub file: String,
     /// The SHA-256 of the file in hexadecimal digits; empty for the plug-in of this crate.
@@ -42,6 +40,13 @@ pub struct Library {
     pub counters: Vec<[String; 3]>,
     /// Where its functions run.
     pub code: Code,
+}
+
+/// The functions of a plug-in, by its room.
+#[derive(Clone, Copy, Debug)]
+pub enum Functions {
+    /// Congestion control on the TCP machine.
+    Congestion(CongestionTable),
 }
 
 /// Where the functions of a plug-in run.
@@ -75,105 +80,92 @@ impl Library {
     ///
     /// # Safety
     ///
-    /// `table` is null or points to memory that a plug-in keeps for ever. If its version and its
-    /// sizes are those of this program, all its pointers and functions are as [`Table`] says.
-    pub unsafe fn new(table: *const Table, file: &str, digest: &str, code: Code) -> Result<Library, String> {
-        if table.is_null() || !table.is_aligned() {
+    /// `head` is null or points to the head of a table that a plug-in keeps for ever. If its version and
+    /// its sizes are those of this program, all its pointers and functions are as [`Head`] and the
+    /// table of its room say.
+    pub unsafe fn new(head: *const Head, file: &str, digest: &str, code: Code) -> Result<Library, String> {
+        if head.is_null() || !head.is_aligned() {
             return Err("its function `flowloom_plugin` returns no table".to_owned());
         }
         // Version, room and size come first in every version.
-        let (version, room, size) = unsafe { ((*table).version, (*table).room, (*table).size) };
+        let (version, room) = unsafe { ((*head).version, (*head).room) };
         if version != VERSION {
             return Err(format!(
                 "it is made for version {version} of plug-ins, and this program has version {VERSION}: build it again"
             ));
         }
-        if room != CONGESTION {
-            return Err(format!("it is for room {room}, and congestion control has number {CONGESTION}"));
-        }
-        if size as usize != size_of::<Table>() {
-            return Err(format!("its table has {size} bytes instead of {}", size_of::<Table>()));
-        }
-        let table = unsafe { *table };
-        let sizes = [
-            ("parameter", table.parameter_size, size_of::<Parameter>()),
-            ("counter", table.counter_size, size_of::<Counter>()),
-            ("host", table.host_size, size_of::<Host>()),
-            ("flow", table.flow_size, size_of::<Flow>()),
-            ("window", table.window_size, size_of::<Window>()),
-            ("ack", table.ack_size, size_of::<Ack>()),
-            ("loss", table.loss_size, size_of::<Loss>()),
-        ];
-        if let Some((name, found, wanted)) = sizes.into_iter().find(|(_, found, wanted)| *found as usize != *wanted) {
-            return Err(format!("its `flowloom_{name}` has {found} bytes instead of {wanted}"));
-        }
-        let needed = [("open", table.open.is_some()), ("on_ack", table.on_ack.is_some()), ("on_loss", table.on_loss.is_some())];
-        if let Some((name, _)) = needed.into_iter().find(|(_, present)| !present) {
-            return Err(format!("it has no function `{name}`"));
-        }
-        if table.create.is_none() && table.own_size > 0 {
-            return Err("it has no function `create`, but a controller of some size".to_owned());
-        }
-        for (name, bytes) in [("own_size", table.own_size), ("state_size", table.state_size)] {
+        let functions = match room {
+            CONGESTION => Functions::Congestion(unsafe { read(head)? }),
+            _ => return Err(format!("it is for room {room}, which this program does not have")),
+        };
+        let head = unsafe { *head };
+        for (name, bytes) in [("own_size", head.own_size), ("state_size", head.state_size)] {
             if bytes > MOST_BYTES {
                 return Err(format!("its `{name}` is {bytes}: at most {MOST_BYTES} bytes are allowed"));
             }
         }
-        if table.ecn > 2 {
-            return Err(format!("its `ecn` is {}: 0, 1 or 2 are allowed", table.ecn));
-        }
-        if table.knows > KNOWS_SIZE | KNOWS_DEADLINE {
-            return Err(format!("its `knows` is {}: a sum of {KNOWS_SIZE} and {KNOWS_DEADLINE} is allowed", table.knows));
+        if head.knows > KNOWS_SIZE | KNOWS_DEADLINE {
+            return Err(format!("its `knows` is {}: a sum of {KNOWS_SIZE} and {KNOWS_DEADLINE} is allowed", head.knows));
         }
         for (name, count, most) in
-            [("parameter_count", table.parameter_count, MOST.0), ("counter_count", table.counter_count, MOST.1)]
+            [("parameter_count", head.parameter_count, MOST.0), ("counter_count", head.counter_count, MOST.1)]
         {
             if count > most {
                 return Err(format!("its `{name}` is {count}: at most {most} are allowed"));
             }
         }
-        if table.counter_count > 0 && table.count.is_none() {
-            return Err("it declares counters, but has no function `count`".to_owned());
-        }
-        let [name, summary, source] = [("name", table.name), ("summary", table.summary), ("source", table.source)]
+        let [name, summary, source] = [("name", head.name), ("summary", head.summary), ("source", head.source)]
             .map(|(what, text)| unsafe { text_of(text) }.map_err(|why| format!("its `{what}` {why}")));
         let name = name?;
         if !is_word(&name) {
             return Err(format!("its name `{}` is not a word of lower case letters, digits and `_`", name.escape_debug()));
         }
-        let (parameters, counters) = unsafe {
-            (slice(table.parameters, table.parameter_count)?.to_vec(), slice(table.counters, table.counter_count)?.to_vec())
-        };
+        let (parameters, counters) =
+            unsafe { (slice(head.parameters, head.parameter_count)?.to_vec(), slice(head.counters, head.counter_count)?.to_vec()) };
         let parameters = parameters.iter().map(|one| unsafe { declared(one) }).collect::<Result<_, _>>()?;
         let counters = counters.iter().map(|one| unsafe { counter(one) }).collect::<Result<Vec<_>, _>>()?;
         let (file, digest) = (file.to_owned(), digest.to_owned());
-        Ok(Library { table, file, digest, name, summary: summary?, source: source?, parameters, counters, code })
+        Ok(Library { head, functions, file, digest, name, summary: summary?, source: source?, parameters, counters, code })
     }
     /// Returns the plug-in of this crate: `path = "example"`.
     pub fn example() -> &'static Library {
-        static TABLE: Table = Table::of::<example::Example>();
+        static TABLE: CongestionTable = congestion::author::table::<example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
         // Safety: a table of this crate.
-        EXAMPLE.get_or_init(|| unsafe { Library::new(&raw const TABLE, EXAMPLE_FILE, "", Code::Native) }.expect("a valid table"))
-    }
-    /// Returns how connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
-    pub fn ecn(&self) -> u32 {
-        self.table.ecn
+        EXAMPLE.get_or_init(|| {
+            unsafe { Library::new((&raw const TABLE).cast(), EXAMPLE_FILE, "", Code::Native) }.expect("a valid table")
+        })
     }
     /// Returns whether the plug-in knows the size of a flow in advance.
     pub fn knows_size(&self) -> bool {
-        self.table.knows & KNOWS_SIZE != 0
+        self.head.knows & KNOWS_SIZE != 0
     }
     /// Returns whether the plug-in knows the deadline of a flow.
     pub fn knows_deadline(&self) -> bool {
-        self.table.knows & KNOWS_DEADLINE != 0
+        self.head.knows & KNOWS_DEADLINE != 0
     }
     /// Returns the failure of a function of this plug-in.
-    fn failure(&self, function: &'static str) -> Failure {
+    pub(crate) fn failure(&self, function: &'static str) -> Failure {
         // Safety: the text is valid until the next call on this thread.
-        let text = self.table.failure.and_then(|text| unsafe { text_of(text()) }.ok());
+        let text = self.head.failure.and_then(|text| unsafe { text_of(text()) }.ok());
         Failure { file: self.file.clone(), name: self.name.clone(), function, why: text.unwrap_or_default() }
     }
+}
+
+/// Reads the table of a room.
+unsafe fn read<T: RoomTable>(head: *const Head) -> Result<T, String> {
+    let (size, sizes, parameter, counter) = unsafe { ((*head).size, (*head).sizes, (*head).parameter_size, (*head).counter_size) };
+    if size as usize != size_of::<T>() {
+        return Err(format!("its table has {size} bytes instead of {}", size_of::<T>()));
+    }
+    let of_all = [("parameter", parameter, size_of::<Parameter>()), ("counter", counter, size_of::<Counter>())];
+    let of_room = T::STRUCTURES.iter().zip(sizes).map(|((name, wanted), found)| (*name, found, *wanted));
+    if let Some((name, found, wanted)) = of_all.into_iter().chain(of_room).find(|(_, found, wanted)| *found as usize != *wanted) {
+        return Err(format!("its `flowloom_{name}` has {found} bytes instead of {wanted}"));
+    }
+    // Safety: a table begins with its head, and has the size of this one.
+    let table = unsafe { *head.cast::<T>() };
+    table.check().map(|()| table)
 }
 
 /// Returns a text. The error completes a sentence that begins with its name.
@@ -261,163 +253,5 @@ impl Failure {
     #[cold]
     pub fn raise(self) -> ! {
         resume_unwind(Box::new(self))
-    }
-}
-
-/// Sixteen bytes of a block.
-#[repr(C, align(16))]
-struct Chunk(UnsafeCell<[u8; 16]>);
-
-/// A block of bytes of a plug-in: the controller of a host, or the state of a flow.
-pub struct Block {
-    chunks: Box<[Chunk]>,
-    end: Option<unsafe extern "C" fn(*mut c_void)>,
-}
-
-// Safety: a plug-in may be called on any thread, for one host on one thread at a time.
-unsafe impl Send for Block {}
-
-impl Block {
-    fn new(bytes: u64) -> Block {
-        let chunks = (0..bytes.div_ceil(16)).map(|_| Chunk(UnsafeCell::new([0; 16]))).collect();
-        Block { chunks, end: None }
-    }
-    #[inline(always)]
-    fn at(&self) -> *mut c_void {
-        self.chunks.as_ptr().cast_mut().cast()
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        if let Some(end) = self.end {
-            // Safety: `create` or `open` has filled the block.
-            unsafe { end(self.at()) }
-        }
-    }
-}
-
-/// The controller of a host.
-pub struct Controller {
-    library: &'static Library,
-    table: &'static Table,
-    own: Block,
-}
-
-// Safety of the calls below: the table was checked, `own` was filled by `create`, and states were
-// filled by `open` of the same plug-in.
-
-impl Controller {
-    /// Creates the controller of a host. There is a value for each parameter.
-    pub fn new(library: &'static Library, host: &Host, values: &[Value]) -> Result<Controller, Failure> {
-        assert_eq!(values.len(), library.parameters.len(), "a value for each parameter");
-        let table = &library.table;
-        let mut own = Block::new(table.own_size);
-        if let Some(create) = table.create {
-            let status = unsafe { create(table.context, own.at(), ptr::from_ref(host), values.as_ptr()) };
-            if status != OK {
-                return Err(library.failure("create"));
-            }
-            own.end = table.destroy;
-        }
-        Ok(Controller { library, table, own })
-    }
-    /// Ends the run, if a function has failed.
-    #[inline(always)]
-    fn done(&self, status: i32, function: &'static str) {
-        if status != OK {
-            self.library.failure(function).raise();
-        }
-    }
-    /// Returns the state of a flow that opens.
-    pub fn open(&self, flow: &Flow) -> Block {
-        let mut state = Block::new(self.table.state_size);
-        if let Some(open) = self.table.open {
-            self.done(unsafe { open(self.own.at(), state.at(), flow) }, "open");
-        }
-        state.end = self.table.close;
-        state
-    }
-    /// Calls `inherit`.
-    pub fn inherit(&self, state: &mut Block, before: &Block) {
-        if let Some(inherit) = self.table.inherit {
-            self.done(unsafe { inherit(self.own.at(), state.at(), before.at()) }, "inherit");
-        }
-    }
-    /// Calls `on_feedback`.
-    #[inline(always)]
-    pub fn on_feedback(&self, state: &mut Block, ack: &Ack) {
-        if let Some(on_feedback) = self.table.on_feedback {
-            self.done(unsafe { on_feedback(self.own.at(), state.at(), ack) }, "on_feedback");
-        }
-    }
-    /// Calls `on_ack`.
-    #[inline(always)]
-    pub fn on_ack(&self, state: &mut Block, window: &mut Window, ack: &Ack) {
-        if let Some(on_ack) = self.table.on_ack {
-            self.done(unsafe { on_ack(self.own.at(), state.at(), window, ack) }, "on_ack");
-        }
-    }
-    /// Calls `on_mark`. Returns the new window.
-    pub fn on_mark(&self, state: &mut Block, window: &Window, ack: &Ack) -> Option<u64> {
-        let on_mark = self.table.on_mark?;
-        let mut cwnd = window.cwnd;
-        let status = unsafe { on_mark(self.own.at(), state.at(), window, ack, &mut cwnd) };
-        if status == NO_EFFECT {
-            return None;
-        }
-        self.done(status, "on_mark");
-        Some(cwnd)
-    }
-    /// Calls `before_loss`.
-    pub fn before_loss(&self, state: &mut Block, cause: u32, now_ps: u64) {
-        if let Some(before_loss) = self.table.before_loss {
-            self.done(unsafe { before_loss(self.own.at(), state.at(), cause, now_ps) }, "before_loss");
-        }
-    }
-    /// Calls `on_loss`. Returns the new slow-start threshold.
-    pub fn on_loss(&self, state: &mut Block, window: &Window, loss: &Loss) -> u64 {
-        let mut ssthresh = window.ssthresh;
-        let status =
-            self.table.on_loss.map_or(FAILED, |on_loss| unsafe { on_loss(self.own.at(), state.at(), window, loss, &mut ssthresh) });
-        self.done(status, "on_loss");
-        ssthresh
-    }
-    /// Calls `on_sent`.
-    #[inline(always)]
-    pub fn on_sent(&self, state: &mut Block, now_ps: u64, sent: u64) {
-        if let Some(on_sent) = self.table.on_sent {
-            self.done(unsafe { on_sent(self.own.at(), state.at(), now_ps, sent) }, "on_sent");
-        }
-    }
-    /// Calls `most`; `u64::MAX` without it.
-    #[inline(always)]
-    pub fn most(&self, state: &Block) -> u64 {
-        let mut most = u64::MAX;
-        if let Some(function) = self.table.most {
-            self.done(unsafe { function(self.own.at(), state.at(), &mut most) }, "most");
-        }
-        most
-    }
-    /// Calls `not_before`; `None` without it.
-    #[inline(always)]
-    pub fn not_before(&self, state: &Block, srtt_ps: u64) -> Option<u64> {
-        let function = self.table.not_before?;
-        let mut at = 0;
-        self.done(unsafe { function(self.own.at(), state.at(), srtt_ps, &mut at) }, "not_before");
-        Some(at)
-    }
-    /// Calls `each` with every counter and its total.
-    #[inline(always)]
-    pub fn counters(&self, state: &Block, mut each: impl FnMut(usize, u64)) {
-        let Some(count) = self.table.count else { return };
-        let totals = unsafe { count(self.own.at(), state.at()) };
-        if totals.is_null() {
-            self.library.failure("count").raise();
-        }
-        for i in 0..self.library.counters.len() {
-            // Safety: `count` returns a total for each counter.
-            each(i, unsafe { *totals.add(i) });
-        }
     }
 }

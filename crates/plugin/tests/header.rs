@@ -1,6 +1,7 @@
 //! The header for C declares the same structures and numbers as `abi`.
 
 use flowloom_plugin::abi::*;
+use flowloom_plugin::congestion::*;
 use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
@@ -19,26 +20,53 @@ fn layouts() -> Vec<Layout> {
         layout!(Host, "flowloom_host", smss, header, init_window, nic_rate_bps, max_rtt_ps),
         layout!(Flow, "flowloom_flow", number, size, start_ps, deadline_ps),
         layout!(Window, "flowloom_window", cwnd, ssthresh),
-        layout!(Ack, "flowloom_ack", now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited),
+        layout!(
+            Ack,
+            "flowloom_ack",
+            now_ps,
+            acked,
+            slow_start,
+            snd_una,
+            snd_nxt,
+            srtt_ps,
+            rtt_ps,
+            waited_ps,
+            ece,
+            window_limited,
+            may_change,
+            reserved
+        ),
         layout!(Loss, "flowloom_loss", flight, cause, after_mark),
         layout!(Parameter, "flowloom_parameter", name, default_text, lowest, highest, source, about, kind, reserved),
         layout!(Counter, "flowloom_counter", name, unit, about),
+        layout!(
+            Packet,
+            "flowloom_packet",
+            arrival_ps,
+            sent_ps,
+            offset,
+            words,
+            flow,
+            rank,
+            wire_len,
+            payload,
+            path_tag,
+            kind,
+            prio,
+            flags,
+            route
+        ),
         ("flowloom_value", size_of::<Value>(), Vec::new()),
         layout!(
-            Table,
-            "flowloom_table",
+            Head,
+            "flowloom_head",
             version,
             room,
             size,
             parameter_size,
             counter_size,
-            host_size,
-            flow_size,
-            window_size,
-            ack_size,
-            loss_size,
-            ecn,
             knows,
+            sizes,
             name,
             summary,
             source,
@@ -49,21 +77,27 @@ fn layouts() -> Vec<Layout> {
             own_size,
             state_size,
             context,
+            close,
+            destroy,
+            failure
+        ),
+        layout!(
+            CongestionTable,
+            "flowloom_congestion",
+            head,
+            ecn,
+            reserved,
             create,
             open,
             on_ack,
             on_loss,
             on_mark,
-            on_feedback,
             before_loss,
             on_sent,
             most,
             not_before,
             inherit,
-            count,
-            close,
-            destroy,
-            failure
+            count
         ),
     ]
 }
@@ -78,6 +112,21 @@ fn the_header_has_the_same_layout_and_numbers() {
         format!("FLOWLOOM_KNOWS_SIZE == {KNOWS_SIZE} && FLOWLOOM_KNOWS_DEADLINE == {KNOWS_DEADLINE}"),
         format!("FLOWLOOM_DUPLICATES == {DUPLICATES} && FLOWLOOM_TIMEOUT == {TIMEOUT}"),
     ];
+    let of_packets = [
+        ("DATA", u16::from(Packet::DATA)),
+        ("ACK", Packet::ACK.into()),
+        ("SYN", Packet::SYN.into()),
+        ("SYNACK", Packet::SYNACK.into()),
+        ("TRIMMED", Packet::TRIMMED.into()),
+        ("OWN", Packet::OWN.into()),
+        ("POLICY_KINDS", Packet::POLICY.into()),
+        ("ECT", Packet::ECT),
+        ("CE", Packet::CE),
+        ("ECE", Packet::ECE),
+        ("RETX", Packet::RETX),
+        ("BACK", Packet::BACK),
+    ];
+    checks.extend(of_packets.into_iter().map(|(name, number)| format!("FLOWLOOM_{name} == {number}")));
     let types = [
         ("INTEGER", Type::Integer),
         ("NUMBER", Type::Number),

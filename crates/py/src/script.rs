@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use plugin::abi::{
-    Ack, CONGESTION, Counter, FAILED, Flow, Host, KNOWS_DEADLINE, KNOWS_SIZE, Loss, NEVER, NO_EFFECT, OK, Own, Parameter,
-    StateBytes, TIMEOUT, Table, Type, VERSION, Value, Window,
+    Counter, FAILED, Flow, Head, KNOWS_DEADLINE, KNOWS_SIZE, NEVER, OK, Own, Parameter, RoomTable, StateBytes, Type, VERSION,
+    Value, sizes_of,
 };
+use plugin::congestion::{Ack, CongestionTable, Host, Loss, NO_EFFECT, TIMEOUT, Window};
 use plugin::library::{Code, Library};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -28,6 +29,7 @@ struct AckOf {
     waited_ps: u64,
     ece: bool,
     window_limited: bool,
+    may_change: bool,
 }
 
 /// The window of a flow, which `on_ack` may change.
@@ -83,9 +85,10 @@ fn time(ps: u64) -> Option<u64> {
 
 impl From<&Ack> for AckOf {
     fn from(ack: &Ack) -> AckOf {
-        let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited } = *ack;
-        let (ece, window_limited) = (ece != 0, window_limited != 0);
-        AckOf { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps: time(rtt_ps), waited_ps, ece, window_limited }
+        let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, waited_ps, .. } = *ack;
+        let [ece, window_limited, may_change] = [ack.ece, ack.window_limited, ack.may_change].map(|flag| flag != 0);
+        let rtt_ps = time(ack.rtt_ps);
+        AckOf { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited, may_change }
     }
 }
 
@@ -110,7 +113,7 @@ fn kept(text: &str) -> PyResult<*const c_char> {
 }
 
 /// Makes the table of a file. Python keeps modules by their names, so that `module` differs for each content.
-fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*const Table> {
+fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*const Head> {
     let name = module;
     let [code, file, module] =
         [text, path, module].map(|text| CString::new(text).map_err(|_| PyValueError::new_err("it has a zero byte")));
@@ -166,19 +169,14 @@ fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*cons
     let has = |method: &str| class.hasattr(method);
     let (count, parameters) = (parameters.len() as u64, Vec::leak(parameters).as_ptr());
     let context: &'static Class = Box::leak(Box::new(Class { class: class.clone().unbind(), parameters: kinds }));
-    let table = Table {
+    let head = Head {
         version: VERSION,
-        room: CONGESTION,
-        size: size_of::<Table>() as u32,
+        room: CongestionTable::ROOM,
+        size: size_of::<CongestionTable>() as u32,
         parameter_size: size_of::<Parameter>() as u32,
         counter_size: size_of::<Counter>() as u32,
-        host_size: size_of::<Host>() as u32,
-        flow_size: size_of::<Flow>() as u32,
-        window_size: size_of::<Window>() as u32,
-        ack_size: size_of::<Ack>() as u32,
-        loss_size: size_of::<Loss>() as u32,
-        ecn,
         knows,
+        sizes: sizes_of::<CongestionTable>(),
         name: kept(&name)?,
         summary: kept(about.as_deref().unwrap_or("a Python class").lines().next().unwrap_or_default())?,
         source: kept(&source)?,
@@ -189,23 +187,27 @@ fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*cons
         own_size: size_of::<Controller>() as u64,
         state_size: size_of::<Py<PyAny>>() as u64,
         context: std::ptr::from_ref(context).cast(),
+        close: Some(close),
+        destroy: Some(destroy),
+        failure: Some(failure),
+    };
+    let table = CongestionTable {
+        head,
+        ecn,
+        reserved: 0,
         create: Some(create),
         open: Some(open),
         on_ack: Some(on_ack),
         on_loss: Some(on_loss),
         on_mark: if has("on_mark")? { Some(on_mark) } else { None },
-        on_feedback: if has("on_feedback")? { Some(on_feedback) } else { None },
         before_loss: if has("before_loss")? { Some(before_loss) } else { None },
         on_sent: if has("on_sent")? { Some(on_sent) } else { None },
         most: if has("most")? { Some(most) } else { None },
         not_before: if has("not_before")? { Some(not_before) } else { None },
         inherit: if has("inherit")? { Some(inherit) } else { None },
         count: None,
-        close: Some(close),
-        destroy: Some(destroy),
-        failure: Some(failure),
     };
-    Ok(Box::leak(Box::new(table)))
+    Ok(std::ptr::from_ref(Box::leak(Box::new(table))).cast())
 }
 
 /// Reads `{"type": "fraction", "default": "0.8", "range": ("0", "1"), "about": "A sentence.", "source": "a paper"}`.
@@ -395,12 +397,6 @@ unsafe extern "C" fn on_mark(_: Own, state: StateBytes, window: *const Window, a
             }
             None => Ok(NO_EFFECT),
         }
-    })
-}
-unsafe extern "C" fn on_feedback(_: Own, state: StateBytes, ack: *const Ack) -> i32 {
-    python(|py| {
-        let (object, ack) = unsafe { (object(py, state), &*ack) };
-        object.call_method1(intern!(py, "on_feedback"), (AckOf::from(ack),)).map(|_| OK)
     })
 }
 unsafe extern "C" fn before_loss(_: Own, state: StateBytes, cause: u32, now_ps: u64) -> i32 {

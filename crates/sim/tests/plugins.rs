@@ -66,7 +66,7 @@ fn rust() -> String {
         let source = root().join("crates/plugin/src");
         succeeds(rustc().args(["--crate-type", "rlib", "--crate-name", "flowloom_plugin"]).arg(source.join("lib.rs")));
         let example = std::fs::read_to_string(source.join("example.rs")).unwrap().replace("crate::", "flowloom_plugin::");
-        std::fs::write(folder().join("rust.rs"), format!("{example}\nflowloom_plugin::export!(Example);\n")).unwrap();
+        std::fs::write(folder().join("rust.rs"), format!("{example}\nflowloom_plugin::export!(congestion, Example);\n")).unwrap();
         let library = format!("flowloom_plugin={}", folder().join("libflowloom_plugin.rlib").display());
         succeeds(rustc().args(["--crate-type", "cdylib", "--extern", &library]).arg(folder().join("rust.rs")));
     });
@@ -155,12 +155,13 @@ fn counters_of_a_plug_in_are_counters_of_flows() {
     let text = template()
         .replace("uint64_t owed; ", "uint64_t cuts; uint64_t owed; ")
         .replace("    const struct state *s = state;\n    (void)ack;", "    struct state *s = state;\n    s->cuts++;\n    (void)ack;")
-        .replace("    .inherit", "    .counters = counters, .counter_count = 1, .count = count, .inherit")
+        .replace("            .own_size", "            .counters = counters, .counter_count = 1, .own_size")
+        .replace("    .inherit", "    .count = count, .inherit")
         .replace(
-            "static const flowloom_table",
+            "static const flowloom_congestion",
             "static const flowloom_counter counters[] = {{\"cuts\", \"cuts\", \"Cuts of the window by marks.\"}};\n\
              static const uint64_t *count(const void *own, const void *state) {\n    (void)own;\n    return &((const struct state *)state)->cuts;\n}\n\
-             static const flowloom_table",
+             static const flowloom_congestion",
         );
     let path = c("counts", &text);
     let plain = outcome(&bench("kind = \"dctcp\""), 1).unwrap();
@@ -189,7 +190,8 @@ fn a_plug_in_sees_only_what_it_declares() {
     ];
     for (n, (knows, size, deadline)) in cases.into_iter().enumerate() {
         let text = text.replace("SIZE ||", &format!("{size} ||")).replace("DEADLINE)", &format!("{deadline})"));
-        let path = c(&format!("knows{n}"), &text.replace("    .ecn", &format!("    .knows = {knows}, .ecn")));
+        let path =
+            c(&format!("knows{n}"), &text.replace("            .own_size", &format!("            .knows = {knows}, .own_size")));
         let plan = load(&format!("{net}[[system]]\ntransport = {{ kind = 'plugin', path = '{path}' }}\n"))
             .unwrap_or_else(|e| panic!("{e}"));
         let knows: Vec<_> = plan.points[0].run.system.transport.meta().knows.to_vec();
@@ -201,15 +203,16 @@ fn a_plug_in_sees_only_what_it_declares() {
 #[test]
 fn plug_ins_that_do_not_fit_are_refused() {
     let cases = [
-        ("version", "    .ecn", "    .version = 7, .ecn", "version 7 of plug-ins"),
-        ("size", "    .ecn", "    .size = 8, .ecn", "its table has 8 bytes"),
-        ("ack", "    .ecn", "    .ack_size = 4, .ecn", "its `flowloom_ack` has 4 bytes"),
+        ("version", ".name", ".version = 7, .name", "version 7 of plug-ins"),
+        ("room", ".name", ".room = 99, .name", "it is for room 99"),
+        ("size", ".name", ".size = 8, .name", "its table has 8 bytes"),
+        ("ack", ".name", ".sizes[3] = 4, .name", "its `flowloom_ack` has 4 bytes"),
         ("missing", "    .on_loss = on_loss,", "", "no function `on_loss`"),
         ("unknown", "FLOWLOOM_INTEGER", "77", "unknown type 77"),
         ("default", "\"0.0625\"", "\"quick\"", "the default of its parameter `g`, `quick`, is not"),
         ("taken", "\"min_cwnd\"", "\"min_rto\"", "already taken"),
         ("huge", ".state_size = sizeof(struct state)", ".state_size = UINT64_C(1) << 60", "at most 1048576 bytes"),
-        ("table", "return &table", "return NULL", "returns no table"),
+        ("table", "return &table.head", "return NULL", "returns no table"),
     ];
     for (name, old, new, why) in cases {
         let text = template().replace(old, new);
@@ -254,7 +257,7 @@ fn extreme_values_are_bounded() {
             .replace("*cwnd = most_of(", "*cwnd = garbage; (void)(")
             .replace("*ssthresh = most_of(", "*ssthresh = garbage; (void)(")
             .replace("    .inherit", "    .most = most, .not_before = not_before, .inherit")
-            .replace("static const flowloom_table", "static int32_t most(const void *own, const void *state, uint64_t *most) {\n    (void)own; (void)state; *most = garbage; return FLOWLOOM_OK;\n}\nstatic int32_t not_before(const void *own, const void *state, uint64_t srtt, uint64_t *at) {\n    (void)own; (void)state; (void)srtt; *at = garbage & 1; return FLOWLOOM_OK;\n}\nstatic const flowloom_table");
+            .replace("static const flowloom_congestion", "static int32_t most(const void *own, const void *state, uint64_t *most) {\n    (void)own; (void)state; *most = garbage; return FLOWLOOM_OK;\n}\nstatic int32_t not_before(const void *own, const void *state, uint64_t srtt, uint64_t *at) {\n    (void)own; (void)state; (void)srtt; *at = garbage & 1; return FLOWLOOM_OK;\n}\nstatic const flowloom_congestion");
         let path = changed_c(&format!("garbage{n}"), &text);
         let plan = load(&format!(
             "{net}[[system]]\ntransport = {{ kind = 'plugin', path = '{path}' }}\nqdisc = {{ kind = 'ecn_threshold', limit = '20pkt', mark = '5pkt' }}\n"

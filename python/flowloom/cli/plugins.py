@@ -52,15 +52,15 @@ def project(name: str, lang: str) -> Project:
     if lang == "rust":
         example = (crate / "src/example.rs").read_text(encoding="utf-8").replace("crate::", "flowloom_plugin::")
         above, tests = example.replace('c"example"', f'c"{name}"').split("\n#[cfg(test)]")
-        source = f"{above}\nflowloom_plugin::export!(Example);\n\n#[cfg(test)]{tests}"
+        source = f"{above}\nflowloom_plugin::export!(congestion, Example);\n\n#[cfg(test)]{tests}"
         found = {
             f"{name}.rs": source,
             "Cargo.toml": renamed(new / "rust/Cargo.toml"),
             f"{name}.toml": scenario.replace(f"{name}.so", f"target/release/lib{name}{SUFFIX}"),
             "flowloom-plugin/Cargo.toml": (crate / "Cargo.toml").read_text(encoding="utf-8"),
         }
-        for path in sorted((crate / "src").glob("*.rs")):
-            found[f"flowloom-plugin/src/{path.name}"] = path.read_text(encoding="utf-8")
+        for path in sorted((crate / "src").rglob("*.rs")):
+            found[f"flowloom-plugin/{path.relative_to(crate).as_posix()}"] = path.read_text(encoding="utf-8")
         return Project(found, ["cargo", "build", "--release", "--offline", "--quiet"], "cargo test --offline")
     found = {
         f"{name}.py": renamed(new / "python/mine.py"),

@@ -56,7 +56,7 @@ static int32_t inherit(const void *own, void *state, const void *before) {
     return FLOWLOOM_OK;
 }
 
-static int32_t on_feedback(const void *own, void *state, const flowloom_ack *ack) {
+static int32_t on_ack(const void *own, void *state, flowloom_window *window, const flowloom_ack *ack) {
     const struct controller *c = own;
     struct state *s = state;
     /* RFC 8257 section 3.3, steps 1 to 3. */
@@ -69,13 +69,7 @@ static int32_t on_feedback(const void *own, void *state, const flowloom_ack *ack
         s->window_end = ack->snd_nxt;
         s->acked = s->marked = 0;
     }
-    return FLOWLOOM_OK;
-}
-
-static int32_t on_ack(const void *own, void *state, flowloom_window *window, const flowloom_ack *ack) {
-    const struct controller *c = own;
-    struct state *s = state;
-    if (!ack->window_limited)
+    if (!ack->may_change || !ack->window_limited)
         return FLOWLOOM_OK;
     if (window->cwnd < window->ssthresh) {
         window->cwnd += ack->slow_start;
@@ -107,23 +101,25 @@ static int32_t on_loss(const void *own, void *state, const flowloom_window *wind
     return FLOWLOOM_OK;
 }
 
-static const flowloom_table table = {
-    FLOWLOOM_TABLE,
+static const flowloom_congestion table = {
+    .head =
+        {
+            FLOWLOOM_CONGESTION_HEAD,
+            .name = "mine",
+            .summary = "DCTCP, to be changed",
+            .source = "RFC 8257",
+            .parameters = parameters,
+            .parameter_count = sizeof parameters / sizeof *parameters,
+            .own_size = sizeof(struct controller),
+            .state_size = sizeof(struct state),
+        },
     .ecn = FLOWLOOM_ECN_EXACT,
-    .name = "mine",
-    .summary = "DCTCP, to be changed",
-    .source = "RFC 8257",
-    .parameters = parameters,
-    .parameter_count = sizeof parameters / sizeof *parameters,
-    .own_size = sizeof(struct controller),
-    .state_size = sizeof(struct state),
     .create = create,
     .open = open,
     .on_ack = on_ack,
     .on_loss = on_loss,
     .on_mark = on_mark,
-    .on_feedback = on_feedback,
     .inherit = inherit,
 };
 
-const flowloom_table *flowloom_plugin(void) { return &table; }
+const flowloom_head *flowloom_plugin(void) { return &table.head; }

@@ -17,16 +17,18 @@ int main(void) {
     assert(open(&own, &state, &flow) == FLOWLOOM_OK);
 
     /* Slow start adds the acknowledged bytes. */
-    const flowloom_ack ack = {.acked = SMSS, .slow_start = SMSS, .snd_una = SMSS, .snd_nxt = 10 * SMSS, .window_limited = 1};
+    flowloom_ack ack = {.acked = SMSS, .slow_start = SMSS, .snd_una = SMSS, .snd_nxt = 10 * SMSS, .window_limited = 1, .may_change = 1};
     flowloom_window window = {3 * SMSS, UINT64_MAX};
     assert(on_ack(&own, &state, &window, &ack) == FLOWLOOM_OK);
     assert(window.cwnd == 4 * SMSS);
 
-    /* The first window of observation has no mark: alpha is 15/16. A mark cuts by half of it. */
-    assert(on_feedback(&own, &state, &ack) == FLOWLOOM_OK);
+    /* The first window of observation has no mark: alpha is 15/16. A mark cuts by half of it; before a mark, the window stays. */
     assert(state.alpha == 937500000);
     uint64_t cwnd = 0;
     window = (flowloom_window){20 * SMSS, 20 * SMSS};
+    ack.may_change = 0;
+    assert(on_ack(&own, &state, &window, &ack) == FLOWLOOM_OK);
+    assert(window.cwnd == 20 * SMSS);
     assert(on_mark(&own, &state, &window, &ack, &cwnd) == FLOWLOOM_OK);
     assert(cwnd == 20 * SMSS * 17 / 32);
 

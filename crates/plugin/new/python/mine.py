@@ -41,8 +41,8 @@ class Mine:
         """The flow continues the connection of an earlier flow."""
         self.alpha = before.alpha
 
-    def on_feedback(self, ack) -> None:
-        """New data is acknowledged: RFC 8257 section 3.3, steps 1 to 8."""
+    def on_ack(self, window, ack) -> None:
+        """New data is acknowledged: RFC 8257 section 3.3, steps 1 to 8, and the growth of the window."""
         self.acked += ack.acked
         if ack.ece:
             self.marked += ack.acked
@@ -51,10 +51,7 @@ class Mine:
             self.alpha = (self.alpha * (ONE - self.g) + fraction * self.g) // ONE
             self.window_end = ack.snd_nxt
             self.acked = self.marked = 0
-
-    def on_ack(self, window, ack) -> None:
-        """New data is acknowledged, and no mark cuts the window."""
-        if not ack.window_limited:
+        if not ack.may_change or not ack.window_limited:
             return
         if window.cwnd < window.ssthresh:
             window.cwnd += ack.slow_start

@@ -18,8 +18,9 @@ def opened() -> Mine:
 
 def ack(**changes: object) -> SimpleNamespace:
     """An ACK of one segment."""
-    known = {"acked": SMSS, "slow_start": SMSS, "snd_una": SMSS, "snd_nxt": 10 * SMSS, "ece": False, "window_limited": True}
-    return SimpleNamespace(**known | changes)
+    known = {"acked": SMSS, "slow_start": SMSS, "snd_una": SMSS, "snd_nxt": 10 * SMSS}
+    flags = {"ece": False, "window_limited": True, "may_change": True}
+    return SimpleNamespace(**known | flags | changes)
 
 
 def test_slow_start_adds_the_acknowledged_bytes() -> None:
@@ -30,9 +31,9 @@ def test_slow_start_adds_the_acknowledged_bytes() -> None:
 
 def test_a_mark_cuts_by_half_of_alpha() -> None:
     flow, window = opened(), SimpleNamespace(cwnd=20 * SMSS, ssthresh=20 * SMSS)
-    # The first window of observation has no mark: alpha is 15/16.
-    flow.on_feedback(ack())
-    assert flow.alpha == 937_500_000
+    # The first window of observation has no mark: alpha is 15/16. Before a mark, the window stays.
+    flow.on_ack(window, ack(may_change=False))
+    assert (flow.alpha, window.cwnd) == (937_500_000, 20 * SMSS)
     assert flow.on_mark(window, ack(ece=True)) == 20 * SMSS * 17 // 32
 
 

@@ -78,6 +78,7 @@ pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
         snd_una: 0,
         snd_nxt: 0,
         window_limited: true,
+        in_recovery: false,
         srtt,
         rtt: None,
     }

@@ -18,11 +18,15 @@
 
 use crate::contract::Env;
 use crate::kit::tcp::{Ack, Cause, Congestion, Ecn, Loss, Options, Tcp, Window};
-use ::plugin::abi::{self, DUPLICATES, NEVER, TIMEOUT, Type, Value};
-use ::plugin::library::{Block, Controller, Declared, Failure, Library};
-use base::params::{Field, Param, Params as _, Problem, Raw, Reader, read_field};
-use base::registry::{Counter, Entry, Meta, Needs};
-use base::{Bytes, Dur, Fraction, Rate, Time};
+use ::plugin::abi::{Flow, NEVER};
+use ::plugin::block::Block;
+use ::plugin::congestion::controller::Controller;
+use ::plugin::congestion::{self, DUPLICATES, TIMEOUT};
+use ::plugin::library::{Failure, Functions, Library};
+use base::params::{Field, Params as _, Problem, Reader};
+use base::plugins::{OfExample, Own};
+use base::registry::{Entry, Meta, Needs, PluginRoom};
+use base::{Dur, Time};
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -30,7 +34,7 @@ pub const META: Meta = Meta {
     source: "the plug-in",
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
     implies: &[("transport.path", ::plugin::library::EXAMPLE_FILE), ("qdisc.kind", "ecn_threshold")],
-    plugin: Some(entry),
+    plugin: Some(PluginRoom { entry, example: Library::example }),
     ..Meta::PLAIN
 };
 
@@ -45,19 +49,11 @@ base::params! {
 }
 
 /// Parameters of a plug-in: those of all plug-ins, followed by its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The parameters of all plug-ins.
     pub common: Common,
-    library: &'static Library,
-    /// Its own parameters: the value that is passed, and the value as written.
-    own: Vec<(Value, String)>,
-}
-
-impl PartialEq for Params {
-    fn eq(&self, other: &Params) -> bool {
-        std::ptr::eq(self.library, other.library) && (&self.common, &self.own) == (&other.common, &other.own)
-    }
+    own: Own,
 }
 
 impl base::params::Params for Params {
@@ -65,16 +61,13 @@ impl base::params::Params for Params {
     fn read(reader: &mut dyn Reader) -> Self {
         let common = Common::read(reader);
         let library = reader.plugin().unwrap_or_else(Library::example);
-        let own = library.parameters.iter().map(|declared| read(declared, reader)).collect();
-        Params { common, library, own }
+        Params { common, own: Own::read(library, reader) }
     }
     fn show(&self) -> Vec<(&'static str, String)> {
-        let own =
-            self.library.parameters.iter().zip(&self.own).map(|(declared, (_, shown))| (declared.name.as_str(), shown.clone()));
-        self.common.show().into_iter().chain(own).collect()
+        self.common.show().into_iter().chain(self.own.show()).collect()
     }
     fn plugin(&self) -> Option<&'static Library> {
-        Some(self.library)
+        Some(self.own.library())
     }
     /// Returns the parameters of the plug-in that flowloom contains.
     fn defaults() -> Self {
@@ -82,108 +75,30 @@ impl base::params::Params for Params {
     }
 }
 
-/// Reads the defaults of the plug-in that flowloom contains.
-struct OfExample;
-
-impl Reader for OfExample {
-    fn get(&mut self, key: &'static str) -> Option<Raw> {
-        (key == base::registry::FILE).then(|| Raw::Str(::plugin::library::EXAMPLE_FILE.to_owned()))
-    }
-    fn fail(&mut self, _: &'static str, _: String) {}
-}
-
-/// Reads a parameter that a plug-in declares.
-fn read(declared: &'static Declared, reader: &mut dyn Reader) -> (Value, String) {
-    fn of<T: Param + Clone + PartialOrd>(
-        declared: &'static Declared,
-        reader: &mut dyn Reader,
-        word: fn(&T) -> u64,
-    ) -> (Value, String) {
-        let end = |text: &str| T::parse(&Raw::Str(text.to_owned())).expect("checked when the plug-in was loaded");
-        let range = declared.range.as_ref().map(|(low, high)| end(low)..=end(high));
-        let value: T = read_field(reader, &declared.name, &declared.default, range);
-        (Value(word(&value)), value.show())
-    }
-    match declared.kind {
-        Type::Integer => of::<u64>(declared, reader, |n| *n),
-        Type::Number => of::<f64>(declared, reader, |x| x.to_bits()),
-        Type::Fraction => of::<Fraction>(declared, reader, |part| part.ppb()),
-        Type::Time => of::<Dur>(declared, reader, |time| time.0),
-        Type::Size => of::<Bytes>(declared, reader, |size| size.0),
-        Type::Rate => of::<Rate>(declared, reader, |rate| rate.0),
-        Type::Flag => of::<bool>(declared, reader, |flag| u64::from(*flag)),
-    }
-}
-
 /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
 fn entry(library: &'static Library) -> Result<Entry, String> {
-    let mut fields = Common::FIELDS.to_vec();
-    for declared in &library.parameters {
-        if fields.iter().any(|known| known.name == declared.name) || declared.name == "kind" {
-            return Err(format!("its parameter `{}` has a name that is already taken", declared.name));
-        }
-        fields.push(field(declared)?);
-    }
-    let mut counters: Vec<Counter> = Vec::new();
-    for [name, unit, about] in &library.counters {
-        if counters.iter().any(|known| known.name == name) {
-            return Err(format!("it has two counters `{name}`"));
-        }
-        counters.push(Counter { name, unit, about });
-    }
-    let knows = [(library.knows_size(), "size"), (library.knows_deadline(), "deadline")];
-    let knows: Vec<&'static str> = knows.into_iter().filter(|(knows, _)| *knows).map(|(_, what)| what).collect();
-    let marks = library.ecn() != 0;
+    let marks = controllers(library)?.ecn != 0;
     let meta = Meta {
-        summary: &library.summary,
-        source: &library.source,
         needs: Needs { marks, deadlines: library.knows_deadline(), ..META.needs },
         implies: if marks { META.implies } else { &[] },
-        knows: Vec::leak(knows),
-        counters: Vec::leak(counters),
         ..META
     };
-    let (meta, fields) = (Box::leak(Box::new(meta)), Vec::leak(fields));
-    let text = include_str!("plugin.rs");
-    Ok(Entry { name: "plugin", meta, fields, text, machine: Some(crate::kit::tcp::TEXT), plugin: Some(library) })
-}
-
-/// Returns a parameter of a plug-in as a field.
-fn field(declared: &'static Declared) -> Result<Field, String> {
-    match declared.kind {
-        Type::Integer => field_of::<u64>(declared),
-        Type::Number => field_of::<f64>(declared),
-        Type::Fraction => field_of::<Fraction>(declared),
-        Type::Time => field_of::<Dur>(declared),
-        Type::Size => field_of::<Bytes>(declared),
-        Type::Rate => field_of::<Rate>(declared),
-        Type::Flag => field_of::<bool>(declared),
-    }
-}
-
-fn field_of<T: Param + PartialOrd>(declared: &'static Declared) -> Result<Field, String> {
-    let Declared { name, default, range, source, about, .. } = declared;
-    let parse = |what: &str, text: &str| {
-        let value = T::parse(&Raw::Str(text.to_owned()));
-        value.map_err(|why| format!("the {what} of its parameter `{name}`, `{text}`, {why}"))
+    let plain = Entry {
+        name: "plugin",
+        meta: &META,
+        fields: Common::FIELDS,
+        text: include_str!("plugin.rs"),
+        machine: Some(crate::kit::tcp::TEXT),
+        plugin: None,
     };
-    let value = parse("default", default)?;
-    if let Some((low, high)) = range
-        && !value.within(&(parse("smallest value", low)?..=parse("largest value", high)?))
-    {
-        return Err(format!("the default of its parameter `{name}`, `{default}`, is not from `{low}` to `{high}`"));
+    base::plugins::entry(plain, meta, library)
+}
+
+/// Returns the table of a plug-in for congestion control.
+fn controllers(library: &'static Library) -> Result<&'static congestion::CongestionTable, String> {
+    match &library.functions {
+        Functions::Congestion(table) => Ok(table),
     }
-    Ok(Field {
-        name,
-        expects: T::expects,
-        shape: T::shape,
-        default,
-        declared: || None,
-        written: range.as_ref().map(|(low, high)| (low.as_str(), high.as_str())),
-        source,
-        about,
-        quiet: false,
-    })
 }
 
 /// Returns the contradictions between parameters: those that the plug-in reports too.
@@ -198,15 +113,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 
 fn controller(params: &Params, env: &Env<'_>) -> Result<Controller, Failure> {
     let config = params.common.tcp.config(env);
-    let host = abi::Host {
+    let host = congestion::Host {
         smss: config.smss,
         header: config.header.into(),
         init_window: config.init_window,
         nic_rate_bps: env.nic_rate.0,
         max_rtt_ps: env.max_rtt.0,
     };
-    let values: Vec<Value> = params.own.iter().map(|(value, _)| *value).collect();
-    Controller::new(params.library, &host, &values)
+    Controller::new(params.own.library(), &host, &params.own.values())
 }
 
 /// The machine of one host.
@@ -216,8 +130,8 @@ impl Plugin {
     /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.common.tcp.config(env);
-        let library = params.library;
-        let ecn = match library.ecn() {
+        let library = params.own.library();
+        let ecn = match controllers(library).map_or(0, |table| table.ecn) {
             0 => Ecn::Off,
             1 => Ecn::Classic,
             _ => Ecn::Exact,
@@ -244,10 +158,10 @@ pub struct Foreign {
 /// The state of one flow.
 pub struct State {
     block: Block,
-    /// The last acknowledgment of new data, as the plug-in sees it.
-    ack: abi::Ack,
     /// When the plug-in was last called.
     called: Time,
+    /// Whether the plug-in has seen the current ACK, whose mark had no effect.
+    seen: bool,
     /// The counters when they were last read.
     counted: Vec<u64>,
 }
@@ -268,8 +182,8 @@ impl Foreign {
 }
 
 #[inline(always)]
-fn passed(ack: &Ack<'_>) -> abi::Ack {
-    abi::Ack {
+fn passed(ack: &Ack<'_>, may_change: bool) -> congestion::Ack {
+    congestion::Ack {
         now_ps: ack.now.0,
         acked: ack.acked,
         slow_start: ack.slow_start,
@@ -280,12 +194,14 @@ fn passed(ack: &Ack<'_>) -> abi::Ack {
         waited_ps: ack.waited.0,
         ece: ack.ece.into(),
         window_limited: ack.window_limited.into(),
+        may_change: may_change.into(),
+        reserved: 0,
     }
 }
 
 #[inline(always)]
-fn window_of(window: &Window) -> abi::Window {
-    abi::Window { cwnd: window.cwnd, ssthresh: window.ssthresh }
+fn window_of(window: &Window) -> congestion::Window {
+    congestion::Window { cwnd: window.cwnd, ssthresh: window.ssthresh }
 }
 
 impl Congestion for Foreign {
@@ -297,39 +213,53 @@ impl Congestion for Foreign {
     }
 
     fn open(&self, flow: &crate::Flow) -> State {
-        let opens = abi::Flow {
+        let opens = Flow {
             number: flow.id.0.into(),
             size: if self.size { flow.size_bytes } else { 0 },
             start_ps: flow.start.0,
             deadline_ps: flow.deadline.filter(|_| self.deadline).map_or(NEVER, |deadline| deadline.0),
         };
         let (block, counted) = (self.controller().open(&opens), vec![0; self.counters]);
-        State { block, ack: abi::Ack::NONE, called: flow.start, counted }
+        State { block, called: flow.start, seen: false, counted }
     }
 
     fn inherit(&self, state: &mut State, before: &State) {
         self.controller().inherit(&mut state.block, &before.block);
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
         state.called = ack.now;
-        state.ack = passed(ack);
-        self.controller().on_feedback(&mut state.block, &state.ack);
+        // Outside recovery, the machine calls `on_mark` or `on_ack` next.
+        if ack.in_recovery {
+            let mut window = congestion::Window { cwnd: 0, ssthresh: 0 };
+            self.controller().on_ack(&mut state.block, &mut window, &passed(ack, false));
+        }
     }
 
     #[inline]
-    fn on_ack(&self, state: &mut State, window: &mut Window, _ack: &Ack<'_>) {
+    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
+        if std::mem::take(&mut state.seen) {
+            return;
+        }
         let mut changed = window_of(window);
-        self.controller().on_ack(&mut state.block, &mut changed, &state.ack);
+        self.controller().on_ack(&mut state.block, &mut changed, &passed(ack, true));
         window.cwnd = self.bounded(changed.cwnd);
         if changed.ssthresh != window.ssthresh {
             window.ssthresh = self.bounded(changed.ssthresh);
         }
     }
 
-    fn on_mark(&self, state: &mut State, window: &Window, _ack: &Ack<'_>) -> Option<u64> {
-        self.controller().on_mark(&mut state.block, &window_of(window), &state.ack).map(|cwnd| self.bounded(cwnd))
+    fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
+        let controller = self.controller();
+        if !controller.has_on_mark() {
+            return None;
+        }
+        let passed = passed(ack, false);
+        controller.on_ack(&mut state.block, &mut window_of(window), &passed);
+        let cut = controller.on_mark(&mut state.block, &window_of(window), &passed);
+        state.seen = cut.is_none();
+        cut.map(|cwnd| self.bounded(cwnd))
     }
 
     fn before_loss(&self, state: &mut State, cause: Cause, now: Time) {
@@ -340,7 +270,7 @@ impl Congestion for Foreign {
 
     fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
         let cause = if loss.cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
-        let loss = abi::Loss { flight: loss.flight, cause, after_mark: loss.after_mark.into() };
+        let loss = congestion::Loss { flight: loss.flight, cause, after_mark: loss.after_mark.into() };
         self.bounded(self.controller().on_loss(&mut state.block, &window_of(window), &loss))
     }
 
@@ -383,7 +313,10 @@ const MOST_BYTES: u64 = 1 << 48;
 mod tests {
     use super::*;
     use crate::kit::script;
-    use ::plugin::{Congestion as _, Declaration, Host, Table, Values};
+    use ::plugin::abi::{Counter, Parameter, Type, Value};
+    use ::plugin::congestion::{CongestionTable, Host};
+    use ::plugin::{Congestion as _, Declaration, Values};
+    use base::params::Raw;
 
     /// Answers with extreme values, or fails, depending on its parameter.
     struct Hostile(u64);
@@ -391,25 +324,25 @@ mod tests {
     impl ::plugin::Congestion for Hostile {
         type State = u64;
         const DECLARATION: Declaration = Declaration {
-            counters: &[abi::Counter::new(c"acks", c"packets", c"ACKs of new data.")],
-            parameters: &[abi::Parameter::new(Type::Integer, c"answer", c"0", c"The answer to all questions.")],
+            counters: &[Counter::new(c"acks", c"packets", c"ACKs of new data.")],
+            parameters: &[Parameter::new(Type::Integer, c"answer", c"0", c"The answer to all questions.")],
             ..Declaration::new(c"hostile", c"Answers with extreme values")
         };
         fn create(_: &Host, values: Values<'_>) -> Result<Self, String> {
             if values.integer(0) == 13 { Err("13 is unlucky".to_owned()) } else { Ok(Hostile(values.integer(0))) }
         }
-        fn open(&self, _: &abi::Flow) -> u64 {
+        fn open(&self, _: &Flow) -> u64 {
             0
         }
-        fn on_ack(&self, acks: &mut u64, window: &mut abi::Window, _: &abi::Ack) {
+        fn on_ack(&self, acks: &mut u64, window: &mut congestion::Window, _: &congestion::Ack) {
             *acks += 1;
             assert!(self.0 != 7, "seven");
             (window.cwnd, window.ssthresh) = (self.0, self.0);
         }
-        fn on_mark(&self, _: &mut u64, _: &abi::Window, _: &abi::Ack) -> Option<u64> {
+        fn on_mark(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Ack) -> Option<u64> {
             Some(self.0)
         }
-        fn on_loss(&self, _: &mut u64, _: &abi::Window, _: &abi::Loss) -> u64 {
+        fn on_loss(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Loss) -> u64 {
             self.0
         }
         fn most(&self, _: &u64) -> u64 {
@@ -423,25 +356,38 @@ mod tests {
         }
     }
 
-    fn library(change: impl FnOnce(&mut Table)) -> Result<&'static Library, String> {
-        let mut table = Table::of::<Hostile>();
+    fn library(change: impl FnOnce(&mut CongestionTable)) -> Result<&'static Library, String> {
+        let mut table = congestion::author::table::<Hostile>();
         change(&mut table);
-        let table: &'static Table = Box::leak(Box::new(table));
+        let table: *const CongestionTable = Box::leak(Box::new(table));
         // Safety: a table of this test.
         #[allow(unsafe_code)]
-        let library = unsafe { Library::new(table, "hostile.so", "", ::plugin::library::Code::Native) }?;
+        let library = unsafe { Library::new(table.cast(), "hostile.so", "", ::plugin::library::Code::Native) }?;
         Ok(Box::leak(Box::new(library)))
     }
 
-    fn params(library: &'static Library, answer: u64) -> Params {
+    /// Reads the parameter of [`Hostile`].
+    struct Answer(i64);
+
+    impl Reader for Answer {
+        fn get(&mut self, key: &'static str) -> Option<Raw> {
+            (key == "answer").then(|| Raw::Int(self.0))
+        }
+        fn fail(&mut self, key: &'static str, message: String) {
+            panic!("{key}: {message}");
+        }
+    }
+
+    fn params(library: &'static Library, answer: i64) -> Params {
         let common = Common { path: "hostile.so".to_owned(), tcp: Options::defaults() };
-        Params { common, library, own: vec![(Value(answer), answer.to_string())] }
+        Params { common, own: Own::read(library, &mut Answer(answer)) }
     }
 
     fn foreign(answer: u64) -> Foreign {
         let library = library(|_| {}).unwrap();
         let smss = 1460;
-        let controller = controller(&params(library, answer), &script::env());
+        let host = Host { smss, header: 40, init_window: 10 * smss, nic_rate_bps: 10_000_000_000, max_rtt_ps: 20_000_000 };
+        let controller = Controller::new(library, &host, &[Value(answer)]);
         Foreign { controller, ecn: Ecn::Exact, smss, size: false, deadline: false, counters: 1 }
     }
 
@@ -465,6 +411,72 @@ mod tests {
             assert_eq!(foreign.on_loss(&mut state, &window, loss), bytes);
             assert_eq!(foreign.most(&state), answer.max(1460));
             assert_eq!(foreign.not_before(&state, Dur::ZERO), Time(answer.min(5 + Dur::from_secs(1).0)));
+        }
+    }
+
+    /// Records its calls: 1 for an ACK that may change the window, 2 for another ACK, 3 for a mark,
+    /// which has no effect at windows of one segment.
+    struct Recorder;
+
+    impl ::plugin::Congestion for Recorder {
+        type State = u64;
+        const DECLARATION: Declaration = Declaration {
+            counters: &[Counter::new(c"calls", c"calls", c"One digit for each call.")],
+            ..Declaration::new(c"recorder", c"Records its calls")
+        };
+        fn create(_: &Host, _: Values<'_>) -> Result<Self, String> {
+            Ok(Recorder)
+        }
+        fn open(&self, _: &Flow) -> u64 {
+            0
+        }
+        fn on_ack(&self, calls: &mut u64, window: &mut congestion::Window, ack: &congestion::Ack) {
+            *calls = *calls * 10 + if ack.may_change != 0 { 1 } else { 2 };
+            window.cwnd += 100;
+        }
+        fn on_mark(&self, calls: &mut u64, window: &congestion::Window, _: &congestion::Ack) -> Option<u64> {
+            *calls = *calls * 10 + 3;
+            (window.cwnd > 1460).then_some(window.cwnd / 2)
+        }
+        fn on_loss(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Loss) -> u64 {
+            0
+        }
+        fn counters(calls: &u64) -> &[u64] {
+            std::slice::from_ref(calls)
+        }
+    }
+
+    #[test]
+    fn every_ack_is_seen_once_and_before_its_mark() {
+        let table: *const CongestionTable = Box::leak(Box::new(congestion::author::table::<Recorder>()));
+        // Safety: a table of this test.
+        #[allow(unsafe_code)]
+        let library = unsafe { Library::new(table.cast(), "recorder.so", "", ::plugin::library::Code::Native) }.unwrap();
+        let host = Host { smss: 1460, header: 40, init_window: 0, nic_rate_bps: 1, max_rtt_ps: 1 };
+        let controller = Controller::new(Box::leak(Box::new(library)), &host, &[]);
+        let foreign = Foreign { controller, ecn: Ecn::Exact, smss: 1460, size: false, deadline: false, counters: 1 };
+        let flow = script::flow(0, 1460);
+        let ack = script::ack(&flow, 1);
+        // (in recovery, the machine asks for the mark, window before, window after, calls)
+        let cases = [
+            (false, false, 5000, 5100, vec![(0, 1)]),
+            (true, false, 5000, 5000, vec![(0, 2)]),
+            (false, true, 5000, 2500, vec![(0, 23)]),
+            (false, true, 1460, 1460, vec![(0, 23)]),
+        ];
+        for (in_recovery, marked, before, after, calls) in cases {
+            let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: before, ssthresh: u64::MAX });
+            let ack = Ack { in_recovery, ..ack };
+            foreign.on_feedback(&mut state, &ack);
+            if !in_recovery {
+                match if marked { foreign.on_mark(&mut state, &window, &ack) } else { None } {
+                    Some(cwnd) => window.cwnd = cwnd,
+                    None => foreign.on_ack(&mut state, &mut window, &ack),
+                }
+            }
+            let mut seen = Vec::new();
+            foreign.count(&mut state, |counter, n| seen.push((counter, n)));
+            assert_eq!((window.cwnd, seen), (after, calls), "{in_recovery} {marked} {before}");
         }
     }
 
@@ -498,19 +510,19 @@ mod tests {
 
     #[test]
     fn tables_that_do_not_fit_are_refused() {
-        type Change = fn(&mut Table);
+        type Change = fn(&mut CongestionTable);
         let cases: [(Change, &str); 12] = [
-            (|t| t.version = 2, "version 2 of plug-ins"),
-            (|t| t.room = 9, "room 9"),
-            (|t| t.size -= 8, "its table has"),
-            (|t| t.ack_size = 3, "its `flowloom_ack` has 3 bytes"),
+            (|t| t.head.version = 2, "version 2 of plug-ins"),
+            (|t| t.head.room = 9, "room 9"),
+            (|t| t.head.size -= 8, "its table has"),
+            (|t| t.head.sizes[3] = 3, "its `flowloom_ack` has 3 bytes"),
             (|t| t.on_ack = None, "no function `on_ack`"),
             (|t| t.create = None, "no function `create`"),
-            (|t| t.state_size = u64::MAX, "`state_size`"),
+            (|t| t.head.state_size = u64::MAX, "`state_size`"),
             (|t| t.ecn = 3, "`ecn` is 3"),
-            (|t| t.parameter_count = 1 << 40, "`parameter_count`"),
-            (|t| t.name = std::ptr::null(), "its `name` is missing"),
-            (|t| t.name = c"A b".as_ptr(), "not a word"),
+            (|t| t.head.parameter_count = 1 << 40, "`parameter_count`"),
+            (|t| t.head.name = std::ptr::null(), "its `name` is missing"),
+            (|t| t.head.name = c"A b".as_ptr(), "not a word"),
             (|t| t.count = None, "no function `count`"),
         ];
         for (change, why) in cases {
@@ -522,14 +534,14 @@ mod tests {
 
     #[test]
     fn parameters_of_a_plug_in_are_checked() {
-        const fn one(kind: Type, name: &'static std::ffi::CStr, default: &'static std::ffi::CStr) -> [abi::Parameter; 1] {
-            [abi::Parameter::new(kind, name, default, c"A parameter.").range(c"1", c"9")]
+        const fn one(kind: Type, name: &'static std::ffi::CStr, default: &'static std::ffi::CStr) -> [Parameter; 1] {
+            [Parameter::new(kind, name, default, c"A parameter.").range(c"1", c"9")]
         }
-        const TAKEN: [abi::Parameter; 1] = one(Type::Integer, c"min_rto", c"1");
-        const OUTSIDE: [abi::Parameter; 1] = one(Type::Integer, c"answer", c"10");
-        const NO_TIME: [abi::Parameter; 1] = one(Type::Time, c"answer", c"1");
+        const TAKEN: [Parameter; 1] = one(Type::Integer, c"min_rto", c"1");
+        const OUTSIDE: [Parameter; 1] = one(Type::Integer, c"answer", c"10");
+        const NO_TIME: [Parameter; 1] = one(Type::Time, c"answer", c"1");
         for (parameters, why) in [(&TAKEN, "already taken"), (&OUTSIDE, "is not from `1` to `9`"), (&NO_TIME, "has no unit")] {
-            let library = library(|table| table.parameters = parameters.as_ptr()).unwrap();
+            let library = library(|table| table.head.parameters = parameters.as_ptr()).unwrap();
             let message = entry(library).unwrap_err();
             assert!(message.contains(why), "{why}: {message}");
         }

@@ -5,7 +5,8 @@
 //! content that runs is the content that was hashed. A plug-in is never unloaded.
 
 use super::Files;
-use plugin::abi::{SYMBOL, Table};
+use base::registry::PluginRoom;
+use plugin::abi::{Head, SYMBOL};
 use plugin::library::{Code, EXAMPLE_FILE, Library};
 use sha2::{Digest as _, Sha256};
 use std::error::Error as _;
@@ -30,11 +31,13 @@ pub fn set_interpreter(load: Interpreter) {
 static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 impl Files {
+    /// Returns the plug-in that a part of a system names: a file, or the example of the room. The
+    /// error is a complete message that names the file.
+    pub(crate) fn plugin_of(&self, room: PluginRoom, path: &str) -> Result<&'static Library, String> {
+        if path == EXAMPLE_FILE { Ok((room.example)()) } else { self.plugin(path) }
+    }
     /// Returns the plug-in in a file. The error is a complete message that names the file.
     pub(crate) fn plugin(&self, path: &str) -> Result<&'static Library, String> {
-        if path == EXAMPLE_FILE {
-            return Ok(Library::example());
-        }
         let content = self.bytes(path)?;
         let load = || load(path, &content).map_err(|why| format!("cannot load the plug-in `{path}`: {why}"));
         self.made(format!("plug-in {path}"), load).map(|library| *library)
@@ -80,7 +83,7 @@ fn native(path: &str, content: &[u8], digest: &str) -> Result<Library, String> {
     let library = unsafe { libloading::Library::new(copy.as_os_str()) };
     let library = library.map_err(|why| without(&reason(&why), &copy.display().to_string()))?;
     let table = {
-        let function = unsafe { library.get::<unsafe extern "C" fn() -> *const Table>(SYMBOL.as_bytes()) };
+        let function = unsafe { library.get::<unsafe extern "C" fn() -> *const Head>(SYMBOL.as_bytes()) };
         let function = function.map_err(|_| format!("it exports no function `{SYMBOL}`"))?;
         unsafe { function() }
     };
@@ -175,6 +178,7 @@ mod tests {
             assert!(message.contains(why) && message.contains(name), "{message}");
         }
         assert!(Files::new(dir.path()).plugin("none.so").unwrap_err().contains("no such file"));
-        assert_eq!(Files::new(dir.path()).plugin(EXAMPLE_FILE).unwrap().name, "example");
+        let room = proto::transport::plugin::META.plugin.unwrap();
+        assert_eq!(Files::new(dir.path()).plugin_of(room, EXAMPLE_FILE).unwrap().name, "example");
     }
 }

@@ -35,15 +35,13 @@ fn part(system: &Table, slot: &Slot, files: &Files) -> Option<(&'static Entry, N
     let table = system.get(slot.name)?.node.table()?;
     let kind = &table.get("kind")?.node;
     let entry = slot.room.entry(kind.text()?)?;
-    if entry.meta.plugin.is_none() {
-        return Some((entry, kind.clone()));
-    }
+    let Some(room) = entry.meta.plugin else { return Some((entry, kind.clone())) };
     // The first of several plug-ins counts. What cannot be loaded is reported by the reader.
     let path = match &table.get(FILE)?.node {
         Node { value: Value::List(paths), .. } => paths.first()?.text()?,
         node => node.text()?,
     };
-    Some((entry.of_plugin(files.plugin(path).ok()?).ok()?, kind.clone()))
+    Some((entry.of_plugin(files.plugin_of(room, path).ok()?).ok()?, kind.clone()))
 }
 
 /// Sets a key of a part, such as `qdisc.classes`, if the system does not set it and the kind of the

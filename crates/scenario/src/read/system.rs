@@ -113,23 +113,19 @@ struct SystemReader<'a> {
     nic: NicParams,
 }
 
-impl SystemReader<'_> {
-    /// Returns the entry of the plug-in that a part names, if its kind is that of plug-ins, and the
-    /// kind otherwise.
-    fn of_plugin(&mut self, kind: &'static Entry, part: Part<'_>) -> Option<&'static Entry> {
-        if kind.meta.plugin.is_none() {
-            return Some(kind);
-        }
-        let mut reader = PartReader { part, fields: kind.fields, problems: self.problems, instead: None, plugin: None };
-        let Some(Raw::Str(path)) = reader.get(FILE) else {
-            reader.fail(FILE, "is not a text in quotes".to_owned());
-            return None;
-        };
-        let refused = |why| format!("cannot use the plug-in `{path}` here: {why}");
-        let entry = self.files.plugin(&path).and_then(|library| kind.of_plugin(library).map_err(refused));
-        let hint = "the file is found relative to the folder of the scenario; docs/plugins.md explains how to build it";
-        entry.map_err(|message| self.problems.push(part.problem(FILE, message, "this file", hint))).ok()
-    }
+/// Returns the entry of the plug-in that a part names, if its kind is that of plug-ins, and the kind
+/// otherwise.
+fn of_plugin(kind: &'static Entry, part: Part<'_>, files: &Files, problems: &mut Vec<Item>) -> Option<&'static Entry> {
+    let Some(room) = kind.meta.plugin else { return Some(kind) };
+    let mut reader = PartReader { part, fields: kind.fields, problems, instead: None, plugin: None };
+    let Some(Raw::Str(path)) = reader.get(FILE) else {
+        reader.fail(FILE, "is not a text in quotes".to_owned());
+        return None;
+    };
+    let refused = |why| format!("cannot use the plug-in `{path}` here: {why}");
+    let entry = files.plugin_of(room, &path).and_then(|library| kind.of_plugin(library).map_err(refused));
+    let hint = "the file is found relative to the folder of the scenario; docs/plugins.md explains how to build it";
+    entry.map_err(|message| problems.push(part.problem(FILE, message, "this file", hint))).ok()
 }
 
 impl Source for SystemReader<'_> {
@@ -149,7 +145,7 @@ impl Source for SystemReader<'_> {
             None => Part { table: &empty, at: self.part.at, path: &path },
         };
         let kind = kind_of(&slot.room, slot.default_kind(), part, self.problems)?;
-        let kind = self.of_plugin(kind, part)?;
+        let kind = of_plugin(kind, part, self.files, self.problems)?;
         part.refuse_unknown(kind.fields, &["kind"], self.problems);
         let (fields, plugin) = (kind.fields, kind.plugin);
         read(kind.name, &mut PartReader { part, fields, problems: self.problems, instead: None, plugin }).map(Some)
@@ -194,9 +190,10 @@ impl Source for SystemReader<'_> {
         let mut silent = Vec::new();
         let problems = if own.is_some() { &mut *self.problems } else { &mut silent };
         let kind = kind_of(&slot.room, slot.default_kind(), qdisc, problems)?;
+        let kind = of_plugin(kind, qdisc, self.files, problems)?;
         qdisc.refuse_unknown(kind.fields, &["kind"], problems);
         let instead = Some(("limit", Raw::Str("unlimited".into())));
-        let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead, plugin: None };
+        let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead, plugin: kind.plugin };
         let qdisc = fabric::qdisc::AnyParams::read(kind.name, &mut reader)?;
         Some(Nic { qdisc, low_water_bytes })
     }

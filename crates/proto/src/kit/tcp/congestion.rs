@@ -55,7 +55,7 @@ pub trait Congestion {
     #[inline(always)]
     fn count(&self, _state: &mut Self::State, _add: impl FnMut(usize, u64)) {}
     /// Returns the largest number of bytes in flight, independent of the window: for controllers
-    /// with a rate of their own. Called when a flow opens and on every ACK of new data.
+    /// with a rate of their own. Called when a flow opens, and after the other methods for every ACK of new data.
     fn most(&self, _state: &Self::State) -> u64 {
         u64::MAX
     }
@@ -135,6 +135,8 @@ pub struct Ack<'a> {
     pub snd_nxt: u64,
     /// Whether the window may grow: the window limits the sender.
     pub window_limited: bool,
+    /// Whether the machine is in recovery: then neither `on_mark` nor `on_ack` is called.
+    pub in_recovery: bool,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt: Dur,
     /// The round-trip sample of this ACK; `None` for a segment that was sent twice.

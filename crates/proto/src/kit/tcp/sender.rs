@@ -376,10 +376,15 @@ impl<S> Sender<S> {
         // RFC 3465 section 2.3: one segment while what was sent before a timeout is acknowledged.
         let limit = if seq(snd_una) <= self.recover { config.smss } else { config.slow_start_limit };
         let slow_start = acked.min(limit);
-        let ack = Ack { now, flow, acked, slow_start, ece, feedback, waited, snd_una, snd_nxt, window_limited, srtt, rtt };
+        let recovery = match self.phase {
+            Phase::Recovery { partial } => Some(partial),
+            _ => None,
+        };
+        let in_recovery = recovery.is_some();
+        let ack =
+            Ack { now, flow, acked, slow_start, ece, feedback, waited, snd_una, snd_nxt, window_limited, in_recovery, srtt, rtt };
         control.on_feedback(&mut self.control, &ack);
-        self.most = control.most(&self.control).min(config.max_window);
-        let Phase::Recovery { partial } = self.phase else {
+        let Some(partial) = recovery else {
             // RFC 3168 section 6.1.2: one cut per window of data, for marks and losses together.
             if ece
                 && self.snd_una > self.cut_at
@@ -392,8 +397,10 @@ impl<S> Sender<S> {
                 control.on_ack(&mut self.control, &mut self.window, &ack);
                 self.window.cwnd = self.window.cwnd.min(config.max_window);
             }
+            self.most = control.most(&self.control).min(config.max_window);
             return Restart::Restart;
         };
+        self.most = control.most(&self.control).min(config.max_window);
         if seq(self.snd_una) > self.recover {
             self.leave_recovery(config);
             return Restart::Restart;
