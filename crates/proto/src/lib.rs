@@ -9,6 +9,7 @@ pub mod hops;
 pub mod host;
 pub mod kit;
 pub mod packet;
+pub mod plugins;
 pub mod policy;
 pub mod policy_host;
 pub mod policy_script;

@@ -1,0 +1,70 @@
+//! Packets as plug-ins see them.
+
+use crate::packet::{Kind, Packet};
+use base::{FlowId, Time};
+use plugin::abi;
+
+/// Returns a packet as a plug-in sees it.
+#[inline(always)]
+pub fn shown(packet: &Packet) -> abi::Packet {
+    let Packet { arrival, sent_at, offset, words, flow, rank, wire_len, payload, path_tag, kind, prio, flags, route } = *packet;
+    abi::Packet {
+        arrival_ps: arrival.0,
+        sent_ps: sent_at.0,
+        offset,
+        words,
+        flow: flow.0,
+        rank,
+        wire_len,
+        payload,
+        path_tag,
+        kind: kind.0,
+        prio,
+        flags,
+        route,
+    }
+}
+
+/// Returns the packet that a plug-in was shown or has made. The caller checks what a plug-in must not
+/// change.
+#[inline(always)]
+pub fn read(packet: &abi::Packet) -> Packet {
+    let abi::Packet { arrival_ps, sent_ps, offset, words, flow, rank, wire_len, payload, path_tag, kind, prio, flags, route } =
+        *packet;
+    let (arrival, sent_at, flow, kind) = (Time(arrival_ps), Time(sent_ps), FlowId(flow), Kind(kind));
+    Packet { arrival, sent_at, offset, words, flow, rank, wire_len, payload, path_tag, kind, prio, flags, route }
+}
+
+const _: () = {
+    assert!(abi::Packet::DATA == Kind::DATA.0 && abi::Packet::ACK == Kind::ACK.0);
+    assert!(abi::Packet::SYN == Kind::SYN.0 && abi::Packet::SYNACK == Kind::SYNACK.0);
+    assert!(abi::Packet::TRIMMED == Kind::TRIMMED.0);
+    assert!(abi::Packet::OWN == Kind::OWN && abi::Packet::POLICY == Kind::POLICY);
+    assert!(abi::Packet::ECT == Packet::ECT && abi::Packet::CE == Packet::CE && abi::Packet::ECE == Packet::ECE);
+    assert!(abi::Packet::RETX == Packet::RETX && abi::Packet::BACK == Packet::BACK);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_was_shown_is_read_unchanged() {
+        let packet = Packet {
+            arrival: Time(1),
+            sent_at: Time(2),
+            offset: 3,
+            words: [4, 5],
+            flow: FlowId(6),
+            rank: 7,
+            wire_len: 8,
+            payload: 9,
+            path_tag: 10,
+            kind: Kind(11),
+            prio: 12,
+            flags: 13,
+            route: [14, 15, 16, 17, 18, 19],
+        };
+        assert_eq!(read(&shown(&packet)), packet);
+    }
+}
