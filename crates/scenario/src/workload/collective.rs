@@ -40,14 +40,15 @@
 //! the popularity of the receiver; all ranks agree on the popularity, which is drawn at random.
 
 use super::collectives::messages::Member;
+use super::collectives::planned::{PlanFlows, PlannedFlows};
 use super::collectives::{self, Algorithm, CollectiveOp, Common, MOST_MESSAGES, zipf};
 use super::listed::{Hosts, once};
 use super::program::{Act, Placed, Program};
 use super::tasks::Task;
-use super::{Draw, Env, MAX_TIME, Workload, size};
+use super::{Draw, Env, MAX_TIME};
 use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
-use base::{Bytes, Dur, Offered, Rng, Streams};
+use base::{Bytes, Dur, Rng};
 use std::sync::Arc;
 
 /// The META of this entry, for `list` and `check`.
@@ -81,7 +82,7 @@ base::params! {
 
 /// Returns the problems that depend on the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let flows = match Planned::new(params, env) {
+    let flows = match PlacedCollective::new(params, env) {
         Ok(_) => Collective::new(params, env).draw,
         Err(problem) => return vec![problem],
     };
@@ -90,12 +91,12 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 }
 
 /// What follows from the parameters before any message is planned.
-struct Planned<'a> {
+struct PlacedCollective<'a> {
     params: &'a Params,
     placed: Placed,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlacedCollective<'a> {
     /// Places the ranks, and checks that they can run the collective.
     fn new(params: &'a Params, env: &Env<'_>) -> Result<Self, Problem> {
         let problem = |key, message: String, hint: &str| Err(Problem { key, message, hint: hint.to_owned() });
@@ -106,7 +107,7 @@ impl<'a> Planned<'a> {
         if let Auto::Set(ranks) = params.ranks {
             placed.hosts.truncate(ranks as usize);
         }
-        let planned = Planned { params, placed };
+        let planned = PlacedCollective { params, placed };
         let (placed, n) = (&planned.placed, planned.placed.hosts.len() as u32);
         if n < 2 {
             let message = format!("a collective needs two ranks, but `placement` has hosts for {n}");
@@ -163,53 +164,28 @@ fn members(placed: &Placed, n: u32) -> Vec<Member> {
 }
 
 /// A collective.
-pub struct Collective {
-    params: Params,
-    /// The flows of receivers with popularity 1, 2, 3 and so on.
-    draw: Result<Arc<Draw>, String>,
-}
+pub type Collective = PlannedFlows<Params>;
 
-impl Collective {
-    /// Creates the workload with these parameters.
-    pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        Collective { params: params.clone(), draw: plan(params, env, None) }
-    }
-    /// Returns the parameters that have no effect with the values of the others.
-    pub fn ignored(params: &Params) -> Vec<&'static str> {
-        let unused = [("skew", params.op != CollectiveOp::AllToAll), ("compute", params.iterations == 1)];
-        let unused = unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key);
-        unused.chain(params.common.ignored()).collect()
-    }
-}
-
-/// Returns the flows; with a skew, for receivers in an order drawn from `popularity`.
-fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Draw>, String> {
-    let planned = Planned::new(params, env).map_err(|problem| problem.message)?;
-    let n = planned.placed.hosts.len();
-    let mut sizes = Vec::new();
-    if params.skew > 0.0 && params.op == CollectiveOp::AllToAll {
-        sizes = zipf(params.bytes.0, n, params.skew);
-        if let Some(rng) = popularity {
-            // Fisher-Yates shuffle.
-            (1..n).rev().for_each(|i| sizes.swap(i, rng.below(i as u64 + 1) as usize));
+impl PlanFlows for Params {
+    fn plan(&self, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Draw>, String> {
+        let job = PlacedCollective::new(self, env).map_err(|problem| problem.message)?;
+        let n = job.placed.hosts.len();
+        let mut sizes = Vec::new();
+        if self.skew > 0.0 && self.op == CollectiveOp::AllToAll {
+            sizes = zipf(self.bytes.0, n, self.skew);
+            if let Some(rng) = popularity {
+                // Fisher-Yates shuffle.
+                (1..n).rev().for_each(|i| sizes.swap(i, rng.below(i as u64 + 1) as usize));
+            }
         }
+        let collective = job.collective(sizes);
+        let draw = || job.program(&collective).draw(&self.common.hosts, &Hosts::of(env), "operation");
+        once("collective", &(self, &collective.sizes), env, draw, "collective")
     }
-    let collective = planned.collective(sizes);
-    let draw = || planned.program(&collective).draw(&params.common.hosts, &Hosts::of(env), "operation");
-    once("collective", &(params, &collective.sizes), env, draw, "collective")
-}
-
-impl Workload for Collective {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
-        let mut rng = streams.take("workload/pairs", &[env.index]);
-        plan(&self.params, env, Some(&mut rng)).map(|draw| Draw::clone(&draw))
-    }
-    fn flows(&self) -> u64 {
-        self.draw.as_ref().map_or(0, |draw| draw.flows.len() as u64)
-    }
-    fn offered(&self, _env: &Env<'_>) -> Offered {
-        let sizes = self.draw.iter().flat_map(|draw| &draw.flows).map(|flow| flow.size_bytes).collect();
-        Offered { load: None, sizes: size::points_of_sample(sizes) }
+    fn ignored(&self) -> Vec<&'static str> {
+        let unused = [("skew", self.op != CollectiveOp::AllToAll), ("compute", self.iterations == 1)];
+        let unused = unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key);
+        unused.chain(self.common.ignored()).collect()
     }
 }
 

@@ -53,13 +53,14 @@
 mod model;
 mod step;
 
+use super::collectives::planned::{PlanFlows, PlannedFlows};
 use super::collectives::{Algorithm, CollectiveOp, Common};
 use super::listed::{Hosts, once};
 use super::program::Placed;
-use super::{Draw, Env, MAX_TIME, Workload, size};
+use super::{Draw, Env, MAX_TIME};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
-use base::{Bytes, Dur, Offered, Rng, Streams};
+use base::{Bytes, Dur, Rng};
 use model::Sizes;
 use std::sync::Arc;
 use step::Job;
@@ -209,67 +210,42 @@ fn placed(params: &Params, env: &Env<'_>) -> Result<(Placed, Sizes), Problem> {
 }
 
 /// Training steps.
-pub struct Training {
-    params: Params,
-    /// The flows, with experts of popularity 1, 2, 3 and so on.
-    draw: Result<Arc<Draw>, String>,
-}
+pub type Training = PlannedFlows<Params>;
 
-impl Training {
-    /// Creates the workload with these parameters.
-    pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        Training { params: params.clone(), draw: plan(params, env, None) }
+impl PlanFlows for Params {
+    fn plan(&self, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Draw>, String> {
+        let (placed, sizes) = placed(self, env).map_err(|problem| problem.message)?;
+        let mut job = Job::new(self, &placed, &sizes);
+        if let Some((_, message, _)) = job.problem() {
+            return Err(message);
+        }
+        if let Some(rng) = popularity {
+            job.shuffle(rng);
+        }
+        let key = (self, job.popularity().to_vec());
+        let draw = || job.program()?.draw(&self.common.hosts, &Hosts::of(env), "operation");
+        once("training", &key, env, draw, "training")
     }
-    /// Returns the parameters that have no effect with the values of the others.
-    pub fn ignored(params: &Params) -> Vec<&'static str> {
-        let no_experts = params.expert == 1;
-        let given = params.activation != Auto::Auto && params.gradient != Auto::Auto && params.forward != Auto::Auto;
+    fn ignored(&self) -> Vec<&'static str> {
+        let no_experts = self.expert == 1;
+        let given = self.activation != Auto::Auto && self.gradient != Auto::Auto && self.forward != Auto::Auto;
         let unused = [
             ("expert_every", no_experts),
             ("dispatch", no_experts),
             ("all_to_all", no_experts),
             ("skew", no_experts),
-            ("top", no_experts || params.dispatch != Auto::Auto && params.forward != Auto::Auto),
-            ("optimizer", params.iterations == 1),
-            ("schedule", params.pipeline == 1 && params.microbatches == 1),
+            ("top", no_experts || self.dispatch != Auto::Auto && self.forward != Auto::Auto),
+            ("optimizer", self.iterations == 1),
+            ("schedule", self.pipeline == 1 && self.microbatches == 1),
             ("hidden", given),
-            ("sequence", params.hidden.is_none()),
-            ("batch", params.hidden.is_none()),
-            ("vocabulary", params.hidden.is_none()),
-            ("precision", params.hidden.is_none()),
-            ("teraflops", params.hidden.is_none() || params.forward != Auto::Auto),
+            ("sequence", self.hidden.is_none()),
+            ("batch", self.hidden.is_none()),
+            ("vocabulary", self.hidden.is_none()),
+            ("precision", self.hidden.is_none()),
+            ("teraflops", self.hidden.is_none() || self.forward != Auto::Auto),
         ];
         let unused = unused.into_iter().filter(|(_, unused)| *unused).map(|(key, _)| key);
-        unused.chain(params.common.ignored()).collect()
-    }
-}
-
-/// Returns the flows; with a skew, with the popularity of experts drawn from `popularity`.
-fn plan(params: &Params, env: &Env<'_>, popularity: Option<&mut Rng>) -> Result<Arc<Draw>, String> {
-    let (placed, sizes) = placed(params, env).map_err(|problem| problem.message)?;
-    let mut job = Job::new(params, &placed, &sizes);
-    if let Some((_, message, _)) = job.problem() {
-        return Err(message);
-    }
-    if let Some(rng) = popularity {
-        job.shuffle(rng);
-    }
-    let key = (params, job.popularity().to_vec());
-    let draw = || job.program()?.draw(&params.common.hosts, &Hosts::of(env), "operation");
-    once("training", &key, env, draw, "training")
-}
-
-impl Workload for Training {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
-        let mut rng = streams.take("workload/pairs", &[env.index]);
-        plan(&self.params, env, Some(&mut rng)).map(|draw| Draw::clone(&draw))
-    }
-    fn flows(&self) -> u64 {
-        self.draw.as_ref().map_or(0, |draw| draw.flows.len() as u64)
-    }
-    fn offered(&self, _env: &Env<'_>) -> Offered {
-        let sizes = self.draw.iter().flat_map(|draw| &draw.flows).map(|flow| flow.size_bytes).collect();
-        Offered { load: None, sizes: size::points_of_sample(sizes) }
+        unused.chain(self.common.ignored()).collect()
     }
 }
 

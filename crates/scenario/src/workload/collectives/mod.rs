@@ -22,6 +22,7 @@
 pub mod direct;
 pub mod local;
 pub mod messages;
+pub mod planned;
 pub mod recursive;
 pub mod ring;
 pub mod tree;
