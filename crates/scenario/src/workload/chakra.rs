@@ -3,16 +3,21 @@
 //!
 //! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that
 //! its control and data dependencies name have ended. Nodes of computation, memory, metadata and
-//! storage take their duration. Collectives become messages (`chakra/collective.rs`); the messages of a
+//! storage take their duration. Traces of generators have operations (`num_ops`) and bytes (`tensor_size`)
+//! in place of durations: such a node takes the longer of `num_ops` at `teraflops` and `tensor_size` at
+//! `memory_rate`. Collectives become messages (`chakra/collective.rs`); the messages of a
 //! collective are a group. Collectives and computations are tasks. The members of a process group (`pg_name`; without it, all ranks) are
 //! the ranks whose files name the group. The k-th collectives of all members of a process group are
 //! one collective.
 //!
-//! Source: mlcommons/chakra, schema/protobuf/et_def.proto; sizes of collectives as in ASTRA-sim, system/collective/Ring.cc.
+//! Source: mlcommons/chakra, schema/protobuf/et_def.proto. ASTRA-sim: sizes of collectives
+//! (astraccl/native_collectives/collective_algorithm/Ring.cc), and times of nodes without a duration
+//! (`issue_comp` in workload/Workload.cc, system/Roofline.cc).
 //!
 //! Model: nodes of a rank overlap unless a dependency orders them, whereas in ASTRA-sim a rank
 //! computes one node at a time. Sending takes no processor time (`program.rs` has all rules). A
-//! send ends when its message has arrived.
+//! send ends when its message has arrived. A node with a duration keeps it, whereas ASTRA-sim with
+//! `roofline-enabled` takes the operations of all nodes of GPUs.
 
 mod collective;
 mod trace;
@@ -23,9 +28,10 @@ use super::program::{Act, Message, Placed, Program, Ranks};
 use super::tasks::Task;
 use super::{Draw, Env, MAX_TIME};
 use crate::files::Files;
-use base::Dur;
+use crate::topology::MAX_RATE;
 use base::params::Problem;
 use base::registry::Meta;
+use base::{Dur, Rate};
 use collective::{Collective, Kind};
 use std::collections::BTreeMap;
 use trace::{Node, NodeType};
@@ -37,6 +43,9 @@ pub const META: Meta = Meta {
     ..Meta::PLAIN
 };
 
+/// Lowest rate of the memory of a rank.
+const MIN_MEMORY_RATE: Rate = Rate::from_gbps(1);
+
 base::params! {
     /// Parameters of a program.
     pub struct Params {
@@ -46,6 +55,11 @@ base::params! {
         path: String = "", "";
         /// Algorithm of all-reduce, all-gather and reduce-scatter.
         algorithm: Algorithm = "ring", "ASTRA-sim: the default of its systems";
+        /// Operations of a rank in a picosecond, that is tera-operations per second, for nodes without a
+        /// duration; `none`: their operations take no time.
+        teraflops: Option<u32> = "none" in Some(1)..=Some(100_000), "ASTRA-sim: roofline-enabled = 0", quiet;
+        /// Rate of the memory of a rank, for nodes without a duration; `none`: their bytes take no time.
+        memory_rate: Option<Rate> = "none" in Some(MIN_MEMORY_RATE)..=Some(MAX_RATE), "ASTRA-sim: roofline-enabled = 0", quiet;
     }
 }
 
@@ -100,7 +114,7 @@ impl listed::Format for Format {
         let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
         let within = |why: String| format!("{}: {why}", params.path);
         let placed = params.ranks.placed(names.len(), hosts).map_err(within)?;
-        let program = Reader { names: &names, nodes: &nodes, algorithm: params.algorithm, placed }.program()?;
+        let program = Reader { names: &names, nodes: &nodes, params, placed }.program()?;
         program.draw(&params.ranks, hosts, "node").map_err(within)
     }
 }
@@ -109,7 +123,7 @@ impl listed::Format for Format {
 struct Reader<'a> {
     names: &'a [String],
     nodes: &'a [Vec<Node>],
-    algorithm: Algorithm,
+    params: &'a Params,
     placed: Placed,
 }
 
@@ -165,14 +179,17 @@ impl<'a> Reader<'a> {
                 let own = if name.is_empty() { String::new() } else { format!(" {name}") };
                 let name = format!("{}{own} {number}", moved.operation);
                 let task = program.task(Task { name, iteration: 0, collective: Some(moved) });
-                let ends = collective.run(self.algorithm, task, &taking_part, &mut program);
+                let ends = collective.run(self.params.algorithm, task, &taking_part, &mut program);
                 for (member, end) in taking_part.iter().zip(ends) {
                     program.span(task, member.rank, member.begin, end);
                     ended.insert((member.rank, member.place), end);
                 }
             }
         }
-        for (rank, node) in self.all().filter(|(_, node)| node.kind() == NodeType::Other && node.duration_micros > 0) {
+        for (rank, node) in self.all() {
+            if node.kind() != NodeType::Other || self.time(rank, node)? == Dur::ZERO {
+                continue;
+            }
             let task = program.task(Task { name: format!("node {}", node.id), iteration: 0, collective: None });
             let op = begun[&(rank, node.id)];
             program.span(task, rank, op, op);
@@ -209,12 +226,23 @@ impl<'a> Reader<'a> {
             })),
             NodeType::Receive => Ok(Act::Receive { from: other("comm_src")?, tag: Some(tag()?) }),
             NodeType::Collective => Ok(Act::Compute(Dur::ZERO)),
-            NodeType::Other => {
-                let time = node.duration_micros.checked_mul(1_000_000).filter(|time| *time <= MAX_TIME.0);
-                time.map(|time| Act::Compute(Dur(time)))
-                    .ok_or_else(|| self.wrong(rank, node, format!("takes longer than {MAX_TIME}")))
-            }
+            NodeType::Other => self.time(rank, node).map(Act::Compute),
         }
+    }
+
+    /// Returns the time of a node that is neither a message nor a collective.
+    fn time(&self, rank: u32, node: &Node) -> Result<Dur, String> {
+        let amount = |key: &str| u128::from(node.number(key).unwrap_or(0));
+        let picoseconds = if node.duration_micros > 0 {
+            u128::from(node.duration_micros) * 1_000_000
+        } else {
+            // One operation in a picosecond is one tera-operation per second.
+            let compute = self.params.teraflops.map_or(0, |teraflops| amount("num_ops") / u128::from(teraflops));
+            let memory = self.params.memory_rate.map_or(0, |rate| amount("tensor_size") * 8_000_000_000_000 / u128::from(rate.0));
+            compute.max(memory)
+        };
+        let time = u64::try_from(picoseconds).ok().map(Dur).filter(|time| *time <= MAX_TIME);
+        time.ok_or_else(|| self.wrong(rank, node, format!("takes longer than {MAX_TIME}")))
     }
 
     fn number(&self, rank: u32, node: &Node, key: &str) -> Result<u64, String> {
@@ -322,6 +350,25 @@ mod tests {
             [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
         );
         assert!(draw.flows.iter().all(|flow| flow.group < Some(2)));
+    }
+
+    /// The times of ASTRA-sim: num_ops / min(peak, bandwidth * num_ops / tensor_size).
+    #[test]
+    fn nodes_without_a_duration_take_their_operations_or_their_bytes() {
+        let compute = |micros| node(1, 4, &[]).takes(micros).with("num_ops", 6_000_000).with("tensor_size", 1_000_000);
+        let send = node(2, 5, &[1]).with("comm_size", 9).with("comm_dst", 1);
+        let start = |micros, set: &[(&'static str, &str)]| {
+            attempt(&[file(&[compute(micros), send.clone()]), file(&[])], set).unwrap()[0].start.0
+        };
+        assert_eq!(start(0, &[]), 0);
+        // 6 million operations at 2 in a picosecond; 1 MB at 1 TB/s.
+        assert_eq!(start(0, &[("teraflops", "2")]), 3_000_000);
+        assert_eq!(start(0, &[("memory_rate", "8000Gbps")]), 1_000_000);
+        assert_eq!(start(0, &[("teraflops", "2"), ("memory_rate", "8000Gbps")]), 3_000_000);
+        assert_eq!(start(0, &[("teraflops", "12"), ("memory_rate", "8000Gbps")]), 1_000_000);
+        assert_eq!(start(7, &[("teraflops", "2")]), 7_000_000, "a node with a duration keeps it");
+        let message = attempt(&[file(&[node(1, 4, &[]).with("num_ops", u64::MAX >> 1)])], &[("teraflops", "1")]).unwrap_err();
+        assert!(message.contains("t.0.et: node 1: takes longer than"), "{message}");
     }
 
     #[test]
