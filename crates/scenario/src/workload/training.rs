@@ -25,8 +25,9 @@
 //! | value | formula |
 //! |---|---|
 //! | `activation` | q b s h |
-//! | `gradient` of a layer | q (12 h² + 13 h) / t |
-//! | gradients of embeddings, at the first and the last stage | q (V + s) h / t |
+//! | `gradient` of a layer | q ((12 h² + 7 h) / t + 6 h) |
+//! | gradients of word embeddings, at the first and the last stage | q V h / t |
+//! | gradients of position embeddings, at the first stage | q s h |
 //! | operations of the forward pass of a layer | (24 b s h² + 4 b s² h) / t |
 //! | operations of the forward pass of the output layer | 2 b s h V / t |
 //! | `backward` | twice `forward` |

@@ -13,8 +13,10 @@ pub struct Sizes {
     pub dispatch: u64,
     /// Gradients of a layer.
     pub gradient: u64,
-    /// Gradients of the embeddings.
-    pub embedding: u64,
+    /// Gradients of the word embeddings, which the first and the last stage have.
+    pub words: u64,
+    /// Gradients of the position embeddings, which only the first stage has.
+    pub positions: u64,
     /// Forward pass of a layer without experts.
     pub forward: Dur,
     /// Forward pass of a layer with experts.
@@ -57,9 +59,10 @@ impl Sizes {
         };
         let gradient = match p.gradient {
             Auto::Set(gradient) => gradient.0,
-            Auto::Auto => bytes("gradients", q * (12 * h * h + 13 * h) / tensor)?,
+            // Layer norms, and the biases after an all-reduce, are not divided (Megatron-LM, core/tensor_parallel/layers.py).
+            Auto::Auto => bytes("gradients", q * ((12 * h * h + 7 * h) / tensor + 6 * h))?,
         };
-        let embeddings = if v > 0 { q * (v + s) * h / tensor } else { 0 };
+        let positions = if v > 0 { s } else { 0 };
         // The attention is 8 b s h^2 + 4 b s^2 h, the rest 16 b s h^2 for each expert of a token.
         let operations = |experts: u128| (8 + 16 * experts) * b * s * h * h + 4 * b * s * s * h;
         let [forward, forward_experts] = [1, top].map(|experts| p.forward.or(time(operations(experts))));
@@ -67,7 +70,8 @@ impl Sizes {
             activation,
             dispatch,
             gradient,
-            embedding: bytes("embeddings", embeddings)?,
+            words: bytes("word embeddings", q * v * h / tensor)?,
+            positions: bytes("position embeddings", q * positions * h)?,
             forward,
             forward_experts,
             output: time(2 * b * s * h * v),

@@ -263,9 +263,11 @@ impl Run<'_> {
             if is_last {
                 let experts = if job.has_experts(layer) { sizes.gradient / 3 * 2 } else { 0 };
                 buckets.add([sizes.gradient - experts, experts]);
-                // The embeddings follow the first layer, and those of the output are with the last layer.
-                if layer == 0 || layer + 1 == p.layers && p.pipeline > 1 {
-                    buckets.add([sizes.embedding, 0]);
+                // The embeddings follow the first layer. The output layer has the word embeddings too.
+                if layer == 0 {
+                    buckets.add([sizes.words + sizes.positions, 0]);
+                } else if layer + 1 == p.layers && p.pipeline > 1 {
+                    buckets.add([sizes.words, 0]);
                 }
                 let full = buckets.full(p.bucket.0);
                 if p.overlap && full {

@@ -155,7 +155,7 @@ fn bytes_and_times_follow_from_the_model() {
     let sizes = model(1, 1);
     // Equation 2: P = 12 l h^2 (1 + 13/12h + (V + s)/12lh), two bytes for each parameter.
     let parameters = 12.0 * 96.0 * 12_288f64.powi(2) * (1.0 + 13.0 / (12.0 * 12_288.0) + 53_248.0 / (12.0 * 96.0 * 12_288.0));
-    assert_eq!((96 * sizes.gradient + sizes.embedding) as f64 / 2.0, parameters.round());
+    assert_eq!((96 * sizes.gradient + sizes.words + sizes.positions) as f64 / 2.0, parameters.round());
     assert_eq!(sizes.activation, 2 * 2048 * 12_288);
     // Equation 3 counts four forward passes, as activations are computed again: F = 96 B s l h^2 (1 + s/6h + V/16lh).
     // Here, there are three, and the output layer has no second forward pass in equation 3 either.
@@ -168,11 +168,31 @@ fn bytes_and_times_follow_from_the_model() {
     assert!((whole / equation - 1.0).abs() < 1e-9, "{whole} {equation}");
     assert_eq!(sizes.backward(sizes.forward), sizes.forward * 2);
     let part = model(8, 4);
-    assert_eq!((part.activation, part.gradient), (4 * sizes.activation, sizes.gradient / 8));
+    assert_eq!((part.activation, part.words, part.positions), (4 * sizes.activation, sizes.words / 8, sizes.positions));
+    // Each rank has the whole of 4 h of layer norms and of 2 h of biases after all-reduces.
+    assert_eq!(8 * part.gradient - sizes.gradient, 2 * 7 * 6 * 12_288);
     assert!(part.forward.0.abs_diff(sizes.forward.0 / 2) <= 1);
     // Two experts for each token: 8 + 2 * 16 instead of 24.
     let more = 16.0 * 2048.0 * 12_288f64.powi(2) / 100.0;
     assert!((sizes.forward_experts.0 - sizes.forward.0).abs_diff(more as u64) <= 1);
+}
+
+/// A layer with gradients of 1 MB, words of 2 x 400 x 1000 bytes and positions of 2 x 100 x 1000 bytes.
+#[test]
+fn the_first_and_the_last_stage_have_embeddings() {
+    let model = [("hidden", "1000"), ("vocabulary", "400"), ("sequence", "100"), ("bucket", "1GB"), ("data", "2")];
+    // In a ring of two, each rank sends as much as its gradients. Ranks 0 and 1 are of the first stage.
+    let of = |more: Set<'_>| {
+        let mut sent = std::collections::BTreeMap::new();
+        let flows = draw("6", &[&model, more].concat());
+        let reduced = flows.iter().filter(|flow| flow.src.0 / 2 == flow.dst.0 / 2);
+        reduced.for_each(|flow| *sent.entry(flow.src.0).or_default() += flow.size_bytes);
+        sent.into_values().collect::<Vec<u64>>()
+    };
+    let (layer, words, positions) = (1_000_000, 800_000, 200_000);
+    assert_eq!(of(&[]), [2 * layer + words + positions; 2]);
+    let (first, last) = (layer + words + positions, layer + words);
+    assert_eq!(of(&[("pipeline", "2")]), [first, first, last, last]);
 }
 
 #[test]
