@@ -22,8 +22,9 @@
 //! In the next iteration a rank begins when its part of this iteration has ended, plus `compute`: when
 //! it has received all its data, and its own messages have arrived. An iteration is a group.
 //!
-//! Source: NCCL (rings, channels, chunks and windows: src/enqueue.cc, src/include/device.h; double binary
-//! trees since 2.4: Sanders, Speck and Träff 2009; rails: PXN since 2.12); Thakur, Rabenseifner and Gropp,
+//! Source: NCCL (rings, channels, chunks and windows: `calcCollChunking` in src/enqueue.cc, `DEFAULT_BUFFSIZE` in
+//! src/init.cc, `NCCL_STEPS` in src/include/device.h; double binary trees since 2.4: src/graph/trees.cc, Sanders,
+//! Speck and Träff 2009; rails: PXN since 2.12); Thakur, Rabenseifner and Gropp,
 //! "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005 (recursive, pairwise); sizes:
 //! nccl-tests, doc/PERFORMANCE.md.
 //!
@@ -34,7 +35,9 @@
 //! before it has begun. The protocols LL and LL128 of NCCL, which
 //! send small messages with flags, are not modelled.
 //!
-//! Assumed: a rank has ended when its own messages have arrived, so that it may use their buffers again.
+//! Assumed: a message has at most one of the eight steps of a buffer, whereas NCCL's rings send two steps at
+//! a time, except in a broadcast (`ALLREDUCE_SLICESTEPS` in src/include/collectives.h): give `chunk = "1MiB"` and
+//! `window = 4`. A rank has ended when its own messages have arrived, so that it may use their buffers again.
 //! In `pairwise`, the next message of a slice is sent when the messages before it, in both directions,
 //! have arrived. With `skew`, the data of an all-to-all is divided in proportion to k^-skew, where k is
 //! the popularity of the receiver; all ranks agree on the popularity, which is drawn at random.

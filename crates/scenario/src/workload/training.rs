@@ -32,19 +32,26 @@
 //! | operations of the forward pass of the output layer | 2 b s h V / t |
 //! | `backward` | twice `forward` |
 //!
+//! With t = 1 and one stage, gradients are those of the parameters of equation 2. With bfloat16, Megatron-LM reduces
+//! gradients in four bytes (training/arguments.py): give twice the `gradient`.
+//!
 //! With `expert` above 1, every `expert_every`-th layer has experts, one on each rank of an expert group.
 //! Two thirds of the gradients of such a layer are those of its expert, reduced between the `data`
 //! replicas; all other gradients are reduced between the `data * expert` replicas.
 //!
 //! Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-//! Megatron-LM", SC 2021: sections 2 (schedules, ranks), 3.2 (bytes), 4.1 (sends of a part of the
-//! activations), and the appendix (operations; equation 2: parameters). Lepikhin et al., GShard, ICLR 2021
-//! (experts). Li et al., "PyTorch Distributed", VLDB 2020 (buckets).
+//! Megatron-LM", SC 2021: sections 2.2.1 (schedules), 2.3 (all-reduces of a layer), 3.2 (their bytes: 8 q b s h
+//! (t-1)/t for a layer and a rank), 4.1 (sends of a part of the activations), 5.1 (equation 2: parameters), and
+//! the appendix (operations). NVIDIA/Megatron-LM: order of ranks (core/parallel_state.py, `tp-cp-ep-dp-pp`),
+//! parameters that a tensor group does not divide (core/tensor_parallel/layers.py,
+//! core/models/common/embeddings/language_model_embedding.py). Lepikhin et al., GShard, ICLR 2021, section 2.1
+//! (experts). Li et al., "PyTorch Distributed", VLDB 2020, and torch/csrc/distributed/c10d/reducer.hpp (buckets).
 //!
 //! Model: a tensor, expert or data group on one server takes the time of a ring over `local_rate`, from when
 //! its last rank begins. Computations have no variation. Interleaved stages, sequence and context parallelism,
 //! sharded optimizers, recomputation of activations, and the all-reduce of shared embeddings between the first
-//! and the last stage are left out. An all-to-all and the computation of the same layer do not overlap.
+//! and the last stage are left out. The first bucket is as large as the others, whereas PyTorch's has 1 MiB
+//! (`kDefaultFirstBucketBytes`). An all-to-all and the computation of the same layer do not overlap.
 //!
 //! Assumed: a computation of a layer is divided in two equal parts, each before one of its all-reduces. The
 //! parts of activations that a stage receives are joined within the server in no time (section 4.1).
@@ -92,7 +99,7 @@ base::params! {
         /// Number of replicas of the model.
         data: u32 = "1" in 1..=100_000, "SC 2021: d";
         /// Number of ranks of a tensor group.
-        tensor: u32 = "1" in 1..=1_024, "SC 2021: t; 8 on servers of 8 GPUs";
+        tensor: u32 = "1" in 1..=1_024, "SC 2021: t; takeaway 1: up to the GPUs of a server";
         /// Number of stages of the pipeline.
         pipeline: u32 = "1" in 1..=1_024, "SC 2021: p";
         /// Number of ranks of an expert group.
@@ -102,11 +109,11 @@ base::params! {
         /// Number of microbatches of a replica in a step.
         microbatches: u32 = "1" in 1..=10_000, "SC 2021: m";
         /// Order of forward and backward passes.
-        schedule: Schedule = "1f1b", "SC 2021 section 2.2";
+        schedule: Schedule = "1f1b", "SC 2021 section 2.2.1";
         /// Activations of a microbatch between two layers; `auto`: from the model.
         activation: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "SC 2021 section 3.2";
         /// Gradients of a layer on a rank; `auto`: from the model.
-        gradient: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "SC 2021 equation 2";
+        gradient: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "SC 2021 section 5.1, equation 2";
         /// Time of the forward pass of a layer for a microbatch; `auto`: from the model.
         forward: Auto<Dur> = "auto" in Auto::Set(Dur::ZERO)..=Auto::Set(Dur::from_secs(1000)), "SC 2021 appendix";
         /// Time of the backward pass of a layer for a microbatch; `auto`: twice `forward`.
@@ -114,25 +121,25 @@ base::params! {
         /// Hidden size of the model.
         hidden: Option<u32> = "none" in Some(1)..=Some(10_000_000), "no default model";
         /// Tokens of a sequence.
-        sequence: u32 = "2048" in 1..=100_000_000, "SC 2021 section 5";
+        sequence: u32 = "2048" in 1..=100_000_000, "SC 2021 section 5.1";
         /// Sequences of a microbatch.
         batch: u32 = "1" in 1..=1_000_000, "SC 2021: b";
         /// Size of the vocabulary; 0: no embeddings.
-        vocabulary: u32 = "51200" in 0..=10_000_000, "SC 2021 section 5";
+        vocabulary: u32 = "51200" in 0..=10_000_000, "SC 2021 section 5.1";
         /// Bytes of a value.
         precision: u32 = "2" in 1..=8, "SC 2021 section 5: mixed precision";
         /// Operations of a GPU in a picosecond, that is tera-operations per second.
-        teraflops: u32 = "140" in 1..=100_000, "SC 2021 table 1: 135 to 163 on A100";
+        teraflops: u32 = "140" in 1..=100_000, "SC 2021 table 1: 135 to 163 on A100, with all communication";
         /// Number of layers with one layer with experts; the others have none.
-        expert_every: u32 = "2" in 1..=10_000, "GShard: every other layer";
+        expert_every: u32 = "2" in 1..=10_000, "GShard section 2.1: every other layer";
         /// Number of experts that a token is sent to.
-        top: u32 = "2" in 1..=1_024, "GShard";
+        top: u32 = "2" in 1..=1_024, "GShard section 2.1";
         /// All-to-all of a layer with experts: data of a rank for all ranks; `auto`: `top * activation / tensor`.
         dispatch: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "GShard";
         /// Exponent of Zipf's law for the popularity of experts; 0: all alike.
         skew: f64 = "0" in 0.0..=10.0, "experts with equal load";
         /// Smallest bucket of gradients.
-        bucket: Bytes = "25MiB" in Bytes(1)..=Bytes(1_000_000_000_000), "PyTorch: bucket_cap_mb";
+        bucket: Bytes = "25MiB" in Bytes(1)..=Bytes(1_000_000_000_000), "PyTorch: kDefaultBucketBytesCap";
         /// Whether gradients are reduced during the backward pass.
         overlap: bool = "true", "PyTorch";
         /// Algorithm of all-reduces; `auto`: `ring`.
@@ -142,7 +149,7 @@ base::params! {
         /// Number of steps.
         iterations: u32 = "1" in 1..=1_000_000, "one step";
         /// Time between the gradients and the next step.
-        optimizer: Dur = "0s" in Dur::ZERO..=MAX_TIME, "SC 2021 leaves it out";
+        optimizer: Dur = "0s" in Dur::ZERO..=MAX_TIME, "SC 2021 table 1: part of `teraflops`";
     }
 }
 
