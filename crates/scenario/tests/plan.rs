@@ -350,6 +350,26 @@ fn all_systems_see_the_same_flows() {
     assert_eq!(sizes(&low), sizes(&high));
 }
 
+#[test]
+fn messages_of_a_connection_have_one_source_port() {
+    let ring = "[topology]\nkind='star'\nhosts=4\n[workload.w]\nkind='collective'\nbytes='400KB'\nchunk='10KB'\nchannels=3\n\
+                [[system]]\ntransport='newreno'\n";
+    let flows = |ports: &str| load(ring, &set(&[("workload.w.ports", ports)])).points[0].run.flows().unwrap();
+    // The ports that each pair of neighbours uses.
+    let used = |flows: &[proto::Flow]| {
+        let mut ports: Vec<_> = flows.iter().map(|flow| (flow.src, flow.dst, flow.src_port)).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports.len()
+    };
+    let [message, channel, peer] = ["message", "channel", "peer"].map(flows);
+    assert_eq!((message.len(), used(&message), used(&channel), used(&peer)), (4 * 6 * 12, 4 * 6 * 12, 4 * 3, 4));
+    // Nothing else differs, and a connection has the port of its first message.
+    let rest = |flows: &[proto::Flow]| flows.iter().map(|flow| proto::Flow { src_port: 0, ..flow.clone() }).collect::<Vec<_>>();
+    assert!(rest(&message) == rest(&channel) && rest(&message) == rest(&peer));
+    assert_eq!(message[0].src_port, peer[0].src_port);
+}
+
 /// A change here changes every result ever published with these scenarios.
 #[test]
 fn flow_tables_are_stable() {

@@ -9,11 +9,12 @@ use crate::plan::steady;
 use crate::plan::tasks::{Ids, RunTasks, group};
 use crate::workload::after::earliest_roots;
 use crate::workload::{self, Draw, Drawn, DrawnJoin, Outside, Workload as _};
-use base::{Dur, FlowId, JoinId, Rate, Rng, Streams, Time};
+use base::{Dur, FlowId, HostId, JoinId, Rate, Rng, Streams, Time};
 use fabric::routes::Routes;
 use proto::Flow;
 use proto::flow::{Join, Wait};
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The flows of a run, and what belongs to them.
 #[derive(Clone, Debug, Default)]
@@ -67,9 +68,11 @@ impl RunSpec {
                 );
             }
             let mut ports = streams.take("workload/ports", &[index as u64]);
+            let mut connections = ConnectionPorts::default();
             for (number, (flow, root)) in drawn.into_iter().zip(roots).enumerate() {
                 let measured = number < own[index];
-                all.push(Numbered { workload: index as u16, number, root, src_port: port(&mut ports), measured, flow });
+                let src_port = connections.port(&flow, port(&mut ports));
+                all.push(Numbered { workload: index as u16, number, root, src_port, measured, flow });
             }
             let mut ports = streams.take("workload/before/ports", &[index as u64]);
             for flow in steady.map_or(&[][..], |steady| &steady.under_way[index]) {
@@ -265,7 +268,35 @@ struct Numbered {
     flow: Drawn,
 }
 
-/// Draws a source port above the well-known ports.
+/// The lowest source port: those below are well known.
+const FIRST_PORT: u16 = 1024;
+
+/// Draws a source port.
 fn port(rng: &mut Rng) -> u16 {
-    1024 + rng.below(65_536 - 1024) as u16
+    FIRST_PORT + rng.below(65_536 - u64::from(FIRST_PORT)) as u16
+}
+
+/// The source ports of the connections of a workload.
+#[derive(Default)]
+struct ConnectionPorts {
+    /// By source, destination and number.
+    ports: BTreeMap<(HostId, HostId, u32), u16>,
+    /// All ports, by source and destination.
+    taken: BTreeSet<(HostId, HostId, u16)>,
+}
+
+impl ConnectionPorts {
+    /// Returns the port of a flow for which `drawn` was drawn. A connection has the port of its first flow,
+    /// or the next port that no other connection of its hosts has.
+    fn port(&mut self, flow: &Drawn, drawn: u16) -> u16 {
+        let Drawn { src, dst, connection: Some(connection), .. } = *flow else { return drawn };
+        let taken = &mut self.taken;
+        *self.ports.entry((src, dst, connection)).or_insert_with(|| {
+            let mut port = drawn;
+            while !taken.insert((src, dst, port)) {
+                port = port.checked_add(1).unwrap_or(FIRST_PORT);
+            }
+            port
+        })
+    }
 }

@@ -67,7 +67,16 @@ mod tests {
 
     fn drawn(start: u64, after: &[u32]) -> Drawn {
         let after = (!after.is_empty()).then(|| Box::new(After::new(after, Dur::ZERO)));
-        Drawn { src: HostId(0), dst: HostId(1), size_bytes: 1, start: Time(start), deadline: None, group: None, after }
+        Drawn {
+            src: HostId(0),
+            dst: HostId(1),
+            size_bytes: 1,
+            start: Time(start),
+            deadline: None,
+            group: None,
+            connection: None,
+            after,
+        }
     }
 
     #[test]

@@ -223,6 +223,7 @@ impl<'a> Reader<'a> {
                 tag: tag()?,
                 eager: false,
                 group: None,
+                channel: 0,
             })),
             NodeType::Receive => Ok(Act::Receive { from: other("comm_src")?, tag: Some(tag()?) }),
             NodeType::Collective => Ok(Act::Compute(Dur::ZERO)),

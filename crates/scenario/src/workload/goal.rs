@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
                     word,
                     rank,
                     program,
-                    Act::Send(Message { to, bytes, tag, eager: bytes <= self.params.eager.0, group: Some(0) }),
+                    Act::Send(Message { to, bytes, tag, eager: bytes <= self.params.eager.0, group: Some(0), channel: 0 }),
                 ));
             }
             "recv" => {

@@ -70,7 +70,7 @@ impl listed::Format for Format {
             tokens.whole("a port", 0, u64::from(u16::MAX))?;
             let size_bytes = tokens.whole("a size in bytes", 1, MAX_SIZE_BYTES)?;
             let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
-            flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None });
+            flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, connection: None, after: None });
         }
         tokens.end_or_comments("the last flow", |name| hosts.named(name).is_some())?;
         Ok(flows.into())
@@ -99,6 +99,7 @@ mod tests {
             start: Time(start),
             deadline: None,
             group: None,
+            connection: None,
             after: None,
         };
         let expected =

@@ -205,7 +205,7 @@ fn flow<'a>(
         (None, Some(_)) => Time::ZERO,
         _ => return Err(tokens.wrong(&ends, "needs either `start` or `trigger`")),
     };
-    Ok((Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }, waits))
+    Ok((Drawn { src, dst, size_bytes, start, deadline: None, group: None, connection: None, after: None }, waits))
 }
 
 /// Returns the flows that must be done before a trigger starts the flows that wait for it.

@@ -335,7 +335,7 @@ impl Workload for Incast {
             for src in sources {
                 let late = if p.jitter == Dur::ZERO { Dur::ZERO } else { Dur(jitter.below(p.jitter.0)) };
                 let start = Time::ZERO + start + late;
-                let flow = Drawn { src, dst, size_bytes, start, deadline: None, group: Some(round), after: None };
+                let flow = Drawn { src, dst, size_bytes, start, deadline: None, group: Some(round), connection: None, after: None };
                 let Some(request) = p.request else {
                     flows.push(flow);
                     continue;

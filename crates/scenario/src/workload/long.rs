@@ -97,7 +97,7 @@ impl Workload for Long {
         let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
         let flow = |(round, (i, &(src, dst))): (u32, (usize, &(HostId, HostId)))| {
             let start = Time::ZERO + p.start + p.stagger * i as u64 + p.interval * u64::from(round);
-            Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }
+            Drawn { src, dst, size_bytes, start, deadline: None, group: None, connection: None, after: None }
         };
         Ok((0..p.repeat)
             .flat_map(|round| pairs.iter().enumerate().map(move |pair| (round, pair)))

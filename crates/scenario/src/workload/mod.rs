@@ -113,6 +113,9 @@ pub struct Drawn {
     pub deadline: Option<Time>,
     /// Number of the group that the flow belongs to, within the workload.
     pub group: Option<u32>,
+    /// Number of the connection from the source to the destination that the flow uses, within the
+    /// workload. The flows of a connection have one source port; `None`: a port of its own.
+    pub connection: Option<u32>,
     /// The flows that this flow waits for, if any.
     pub after: Option<Box<After>>,
 }

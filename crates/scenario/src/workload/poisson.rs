@@ -246,7 +246,7 @@ impl<'a> Source<'a> {
     fn flow(&mut self, now: Dur) -> Drawn {
         let size_bytes = self.env.payload(self.law.draw(&mut self.sizes), self.unit);
         let (src, dst) = self.choice.draw(&mut self.pairs);
-        Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, after: None }
+        Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, connection: None, after: None }
     }
 }
 

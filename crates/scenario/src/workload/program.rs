@@ -27,7 +27,7 @@ use super::tasks::{Task, TaskPart, Tasks};
 use super::{After, Draw, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
 use moment::Moment;
-pub use placement::{Placed, Ranks};
+pub use placement::{MessagePorts, Placed, Ranks};
 use std::rc::Rc;
 use wait_graph::{FEW, Finished, WaitGraph};
 
@@ -89,6 +89,8 @@ pub struct Message {
     pub eager: bool,
     /// Number of the group of the message.
     pub group: Option<u32>,
+    /// Number of its channel from rank to rank.
+    pub channel: u32,
 }
 
 /// Maximum number of waits of all flows and joins together. More would not fit into memory.
@@ -179,7 +181,7 @@ impl Program {
                         }
                         None => {
                             let ends = (placed.hosts[rank as usize], placed.hosts[message.to as usize]);
-                            Rc::new(waits.add(message.flow(ends), &start))
+                            Rc::new(waits.add(message.flow(ends, params.ports), &start))
                         }
                     };
                     (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
@@ -376,8 +378,22 @@ impl<K: Ord> Sent<K> {
 
 impl Message {
     /// Returns the flow of the message, from one host to another, without its start.
-    fn flow(&self, (src, dst): (HostId, HostId)) -> Drawn {
-        Drawn { src, dst, size_bytes: self.bytes.max(1), start: Time::ZERO, deadline: None, group: self.group, after: None }
+    fn flow(&self, (src, dst): (HostId, HostId), ports: MessagePorts) -> Drawn {
+        let connection = match ports {
+            MessagePorts::Message => None,
+            MessagePorts::Channel => Some(self.channel),
+            MessagePorts::Peer => Some(0),
+        };
+        Drawn {
+            src,
+            dst,
+            size_bytes: self.bytes.max(1),
+            start: Time::ZERO,
+            deadline: None,
+            group: self.group,
+            connection,
+            after: None,
+        }
     }
 }
 
@@ -394,7 +410,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn message(to: u32, tag: u64) -> Act {
-        Act::Send(Message { to, bytes: 100_000, tag, eager: false, group: None })
+        Act::Send(Message { to, bytes: 100_000, tag, eager: false, group: None, channel: 0 })
     }
 
     /// An all-reduce in a ring: each rank sends in each step the data received in the step before.
@@ -442,7 +458,7 @@ mod tests {
             for tag in 0..u64::from(2 * (ranks - 1)) {
                 let time = if eager { Dur::ZERO } else { Dur(5) };
                 let compute = program.add(rank, Act::Compute(time), before, 0);
-                let message = Message { to: (rank + 1) % ranks, bytes: 9, tag, eager, group: None };
+                let message = Message { to: (rank + 1) % ranks, bytes: 9, tag, eager, group: None, channel: 0 };
                 let send = program.add(rank, Act::Send(message), vec![compute], 0);
                 let from = (rank + ranks - 1) % ranks;
                 let receive = program.add(rank, Act::Receive { from, tag: Some(tag) }, Vec::new(), 0);
@@ -527,7 +543,7 @@ mod tests {
                 add(*rank, Act::Compute(Dur(u64::from(number % 5))), after);
                 continue;
             }
-            let message = Message { to, bytes: 1 + u64::from(*number), tag, eager: number % 3 == 0, group: None };
+            let message = Message { to, bytes: 1 + u64::from(*number), tag, eager: number % 3 == 0, group: None, channel: 0 };
             add(*rank, Act::Send(message), after);
             let tag = (*kind < 5).then_some(if *number == 99 { 7 } else { tag });
             add(to, Act::Receive { from: *rank, tag }, &after[..after.len() / 2]);

@@ -162,6 +162,7 @@ impl Workload for Requests {
                     start: if request == 0 { Time::ZERO + p.start } else { Time::ZERO },
                     deadline: None,
                     group: Some(request),
+                    connection: None,
                     after,
                 });
             }

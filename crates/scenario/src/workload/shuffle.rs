@@ -88,7 +88,7 @@ impl Workload for Shuffle {
                 let before = (flows.len() as u32).checked_sub(p.parallel).filter(|_| place >= p.parallel);
                 let after = before.map(|before| Box::new(After::new(&[before], Dur::ZERO)));
                 let start = if after.is_none() { Time::ZERO + p.start } else { Time::ZERO };
-                flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: Some(dst.0), after });
+                flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: Some(dst.0), connection: None, after });
             }
         }
         Ok(flows.into())

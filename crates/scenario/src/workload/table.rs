@@ -179,7 +179,16 @@ impl Reading<'_> {
             }
             _ => group.then(|| row.parse("group", number)).transpose()?,
         };
-        Ok(Drawn { src, dst, size_bytes: self.packets.payload(size, self.size_unit), start, deadline, group, after })
+        Ok(Drawn {
+            src,
+            dst,
+            size_bytes: self.packets.payload(size, self.size_unit),
+            start,
+            deadline,
+            group,
+            connection: None,
+            after,
+        })
     }
 }
 
@@ -294,6 +303,7 @@ mod tests {
                 start: Time(10_000_000),
                 deadline: None,
                 group: None,
+                connection: None,
                 after: None,
             },
             Drawn {
@@ -303,6 +313,7 @@ mod tests {
                 start: Time(0),
                 deadline: Some(Time(2_000_000_000)),
                 group: Some(7),
+                connection: None,
                 after: None,
             },
         ];

@@ -61,7 +61,16 @@ impl listed::Format for Format {
             tokens.need(rest)?;
             let (src, dst) = (tokens.need(rest)?, tokens.need(rest)?);
             let (src, dst) = hosts.pair(&tokens, &src, &dst)?;
-            flows.push(Drawn { src, dst, size_bytes: packets * PACKET_BYTES, start, deadline: None, group: None, after: None });
+            flows.push(Drawn {
+                src,
+                dst,
+                size_bytes: packets * PACKET_BYTES,
+                start,
+                deadline: None,
+                group: None,
+                connection: None,
+                after: None,
+            });
         }
         Ok(flows.into())
     }

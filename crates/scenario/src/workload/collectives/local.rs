@@ -29,7 +29,7 @@ impl Collective {
         let mut tag = (u64::from(group) + 1) << 32;
         let mut pass = |program: &mut Program, from: &Member, to: &Member, bytes: u64, after: u32| {
             tag += 1;
-            let message = Message { to: to.rank, bytes, tag, eager: true, group: Some(group) };
+            let message = Message { to: to.rank, bytes, tag, eager: true, group: Some(group), channel: 0 };
             program.add(from.rank, Act::Send(message), vec![after], from.place);
             program.add(to.rank, Act::Receive { from: from.rank, tag: Some(tag) }, Vec::new(), to.place)
         };

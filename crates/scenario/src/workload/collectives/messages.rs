@@ -188,8 +188,8 @@ impl<'a> Messages<'a> {
             // It takes as long as all messages with which it shares the rate.
             bytes = bytes.saturating_mul(self.sharing).min(MOST_LOCAL_BYTES);
         }
-        let channel = self.data.channel(step.slice);
-        let connection = [step.src, step.dst, channel << 2 | step.lane];
+        let channel = self.data.channel(step.slice) << 2 | step.lane;
+        let connection = [step.src, step.dst, channel];
         let window = self.window.map_or(usize::MAX, |window| window as usize);
         let [sent, received] = self.recent.entry(connection).or_default();
         let before = if !local && sent.len() == window { sent.pop_front() } else { None };
@@ -205,7 +205,7 @@ impl<'a> Messages<'a> {
         if waits || after.is_empty() {
             after.push(src.begin);
         }
-        let message = Message { to: dst.rank, bytes, tag, eager: local, group: Some(self.group) };
+        let message = Message { to: dst.rank, bytes, tag, eager: local, group: Some(self.group), channel };
         if !local {
             // The send ends after them.
             for op in &after {

@@ -10,8 +10,20 @@ use base::{Dur, HostId, Rate};
 /// hours.
 const MIN_LOCAL_RATE: Rate = Rate::from_gbps(1);
 
+base::choice! {
+    /// Which messages have one source port.
+    pub enum MessagePorts {
+        /// None: each message has a port of its own.
+        Message = "message",
+        /// The messages on a channel from one host to another.
+        Channel = "channel",
+        /// The messages from one host to another.
+        Peer = "peer",
+    }
+}
+
 base::params! {
-    /// Hosts and start of a program.
+    /// Hosts, start and source ports of a program.
     pub struct Ranks {
         /// Hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`; or by name: `linear` or `packed`: the hosts in
         /// order, from `first_host` on; `spread`: one rank on each server in turn; `rail`: as few servers as
@@ -23,6 +35,9 @@ base::params! {
         per_server: u32 = "1" in 1..=100_000, "flowloom: a host is a server", quiet;
         /// Rate of messages within a server (NVLink); `none`: they take no time.
         local_rate: Option<Rate> = "none" in Some(MIN_LOCAL_RATE)..=Some(MAX_RATE), "flowloom: only the network takes time", quiet;
+        /// Which messages have one source port, and so one path by ECMP: `message`, none; `peer`, those from one host to
+        /// another; `channel`, those of them that are on one channel of collectives, or on none.
+        ports: MessagePorts = "message", "flowloom: flows are independent; NCCL: a connection per channel", quiet;
         /// Start of the program.
         start: Dur = "0s" in Dur(0)..=MAX_TIME, "flowloom: there is nothing before";
     }

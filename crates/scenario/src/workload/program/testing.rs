@@ -25,7 +25,7 @@ impl PlainMoment {
     fn flow(&self, message: &Message, ends: (HostId, HostId)) -> Drawn {
         let later = self.flows.iter().any(|(_, delay)| *delay >= self.not_before);
         let not_before = Time::ZERO + if later { Dur::ZERO } else { self.not_before };
-        let flow = message.flow(ends);
+        let flow = message.flow(ends, MessagePorts::Message);
         if self.flows.is_empty() {
             return Drawn { start: not_before, ..flow };
         }

@@ -355,7 +355,7 @@ mod tests {
 
     fn flow(src: u32, dst: u32) -> Drawn {
         let (src, dst) = (HostId(src), HostId(dst));
-        Drawn { src, dst, size_bytes: 1, start: Time(0), deadline: None, group: None, after: None }
+        Drawn { src, dst, size_bytes: 1, start: Time(0), deadline: None, group: None, connection: None, after: None }
     }
 
     /// Adds `count` flows of host 0, and returns the moment at which all have ended.
