@@ -101,13 +101,6 @@ pub struct Follower {
     updated: u64,
 }
 
-impl Follower {
-    /// Counts the bytes of a new message from 0.
-    pub(super) fn restart(&mut self) {
-        self.updated = 0;
-    }
-}
-
 impl Law {
     pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: RoceConfig) -> Law {
         let auto = Rate(config.line.bps() / 1000 * 6);
@@ -192,7 +185,6 @@ impl RateControl for Power {
         State { follower: self.law.open(), path: IntStack::default() }
     }
     fn restart(&self, state: &mut State) {
-        state.follower.restart();
         state.path = IntStack::default();
     }
     fn rate(&self, state: &State) -> Rate {

@@ -105,7 +105,6 @@ impl RateControl for Theta {
         State { follower: self.law.open(), least: self.law.config.base_rtt, previous: None }
     }
     fn restart(&self, state: &mut State) {
-        state.follower.restart();
         state.previous = None;
     }
     fn rate(&self, state: &State) -> Rate {

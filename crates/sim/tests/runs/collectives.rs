@@ -8,11 +8,15 @@ const MTU: u64 = 4096;
 const HEADER: u64 = 64;
 
 fn text(workload: &str) -> String {
+    // Windows that never limit a sender.
+    let transport = "{ kind = 'newreno', handshake = false, init_window = 1000000 }";
+    text_of(workload, &format!("transport = {transport}\nqdisc = {{ kind = 'droptail', limit = 'unlimited' }}"))
+}
+
+fn text_of(workload: &str, system: &str) -> String {
     let net = format!("[topology]\nkind = 'star'\nhosts = {HOSTS}\nrate = '100Gbps'\ndelay = '500ns'\n");
     let own = format!("[workload.w]\nkind = 'collective'\n{workload}\n");
-    // Windows that never limit a sender.
-    let system = "[[system]]\ntransport = { kind = 'newreno', handshake = false, init_window = 1000000 }\nqdisc = { kind = 'droptail', limit = 'unlimited' }\n";
-    format!("mtu = '{MTU}B'\nheader = '{HEADER}B'\n{net}{own}{system}")
+    format!("mtu = '{MTU}B'\nheader = '{HEADER}B'\n{net}{own}[[system]]\n{system}\n")
 }
 
 /// Returns the time in ps in which a host sends `bytes` of payload in messages of `messages`, and the ACKs for as many
@@ -44,6 +48,28 @@ fn a_ring_takes_the_time_of_its_steps() {
             let outcome = run(&text(&format!("op = '{op}'\nalgorithm = 'ring'\nbytes = '{bytes}B'\nchunk = '1GB'")));
             let expected = steps as f64 * (wire_ps(bytes / n) + LATENCY_PS) + ANSWER_PS;
             assert_close(outcome.tasks[0].time_ps().unwrap(), expected, &format!("{op} of {megabytes} MB"));
+        }
+    }
+}
+
+/// With messages that are short next to a step, the next one always waits at its sender: a rank sends all its bytes without a
+/// gap, over one queue pair to the next rank, or over a queue pair for each channel.
+#[test]
+fn messages_of_a_queue_pair_fill_the_link() {
+    let bytes = 8_000_000;
+    for (queue_pairs, ports) in [("peer", "message"), ("peer", "peer"), ("port", "channel")] {
+        for (chunk, channels) in [(8_000, 1), (8_000, 4), (50_000, 1), (50_000, 4)] {
+            let workload = format!(
+                "op = 'all_reduce'\nalgorithm = 'ring'\nbytes = '{bytes}B'\nchunk = '{chunk}B'\nchannels = {channels}\nports = '{ports}'"
+            );
+            let system = format!("transport = {{ kind = 'dcqcn', queue_pairs = '{queue_pairs}' }}\nbuffer = 'pfc'");
+            let outcome = run(&text_of(&workload, &system));
+            let steps = 2 * (HOSTS - 1);
+            let messages = steps * (bytes / HOSTS).div_ceil(chunk * channels) * channels;
+            let expected = messages as f64 * wire_ps(steps * bytes / HOSTS / messages) + LATENCY_PS + ANSWER_PS;
+            let what = format!("{queue_pairs}, {ports}, {channels} channels, {chunk} bytes");
+            assert_close(outcome.tasks[0].time_ps().unwrap(), expected, &what);
+            assert_eq!(outcome.flows.iter().map(|flow| flow.retx_packets).sum::<u64>(), 0, "{what}");
         }
     }
 }

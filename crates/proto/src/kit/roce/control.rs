@@ -14,8 +14,8 @@ pub trait RateControl {
     const INT: bool = false;
     /// Returns the state of a queue pair that starts now.
     fn open(&self, now: Time) -> Self::State;
-    /// Called when the next message of a queue pair starts, whose bytes are counted from 0 again.
-    /// Deadlines that passed in between have been handled.
+    /// Called when a queue pair that had nothing to send or to acknowledge gets a message. Deadlines
+    /// that passed in between have been handled.
     fn restart(&self, _state: &mut Self::State) {}
     /// Returns the present rate.
     fn rate(&self, state: &Self::State) -> Rate;
@@ -39,9 +39,9 @@ pub trait RateControl {
 pub struct Acked {
     /// The current time.
     pub now: Time,
-    /// All bytes below have arrived.
+    /// All bytes of the queue pair below have arrived.
     pub next: u64,
-    /// The next byte to send.
+    /// The next byte of the queue pair to send.
     pub snd_nxt: u64,
     /// The time since the answered packet was handed to the NIC.
     pub rtt: Dur,

@@ -6,9 +6,11 @@
 //! for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.1.
 //!
 //! Model: a flow is a message. It has a queue pair of its own, which is connected before the message
-//! and starts with the controller's first rate, or with `queue_pairs = "peer"` shares one with the
-//! other messages to the same host. A queue pair never fails: the timeout is fixed, and retries are
-//! not counted.
+//! and starts with the controller's first rate, or shares a queue pair with other messages to the
+//! same host: with `queue_pairs = "peer"` all of them, with `"port"` those that have its source port.
+//! A shared queue pair has one rate, one bound of the bytes in flight and one sequence of bytes: its
+//! messages follow one another without a gap, in the order in which they are opened, and one ACK may
+//! complete several. A queue pair never fails: the timeout is fixed, and retries are not counted.
 //!
 //! Assumed:
 //! - The next packet of a queue pair leaves one gap, its predecessor's length at the present rate,
@@ -21,8 +23,13 @@
 //! - The retransmission timer starts with the first packet in flight, and restarts with every
 //!   acknowledgment of new bytes.
 //! - Congestion notifications are as long as a bare header, and leave before data, as ACKs do.
-//! - A shared queue pair sends its next message when the previous one is acknowledged as a whole.
-//!   While it is idle its timers go on.
+//! - While a shared queue pair is idle its timers go on.
+//! - The packets of a shared queue pair take the paths of their own messages. If routers hash ports,
+//!   messages with several ports take several paths, and may overtake each other.
+//! - Messages of a shared queue pair arrive in their order, also with IRN: packets of a later message
+//!   wait at the receiver (Mittal et al. section 5).
+//! - When a message of a shared queue pair is given up, the queue pair goes on with positions that it
+//!   has not used, and retransmits what other messages had in flight.
 //! - IRN: a NACK names the packet that it answers, so that the sender learns which packets have
 //!   arrived. Recovery begins with a NACK or a timeout, and a timeout resends the first missing
 //!   packet and those below the last one that has arrived.
@@ -36,13 +43,13 @@ mod tests;
 use super::int::IntStack;
 use super::order::RoundRobin;
 use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
-use crate::flow::Sample;
+use crate::flow::{Flow, Sample};
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
 pub use control::{Acked, RateControl};
 pub use options::{Bound, Options, QueuePairs, Recovery, RoceConfig};
-use sender::MessageSender;
-use std::collections::{BTreeMap, VecDeque};
+use sender::QueuePair;
+use std::collections::BTreeMap;
 
 /// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
@@ -66,13 +73,18 @@ const FEW: u64 = 3;
 
 /// The word of an answer that describes the answered packet: when it was handed to the NIC, in ps
 /// modulo 2^40 (1.1 s), and above that, in a NACK, how many packets it lies beyond the first missing
-/// one. The other word is the handle of the telemetry.
+/// one, or beyond the first one of its message if that is later. The other word is the handle of the
+/// telemetry.
 const ECHO: usize = 1;
 const ECHO_BITS: u32 = 40;
 const ECHO_TIME: u64 = (1 << ECHO_BITS) - 1;
 
-/// A message at its receiver.
-#[derive(Clone, Copy, Debug, Default)]
+/// The word of a packet of a shared queue pair: twice the position of its first byte in the sequence,
+/// plus 1 if the receiver need not wait for any byte before.
+const POSITION: usize = 1;
+
+/// A queue pair at its receiver. Positions are those of its sequence.
+#[derive(Clone, Debug, Default)]
 struct Receiver {
     /// The first byte that has not arrived.
     next: u64,
@@ -82,27 +94,31 @@ struct Receiver {
     nacked: Option<(u64, Time)>,
     /// When the next congestion notification may leave.
     notify: Time,
+    /// IRN, shared queue pairs: the packets beyond `next`, by position.
+    early: BTreeMap<u64, EarlyPacket>,
 }
 
-/// The RoCE machine of one host.
+/// A packet that waits for earlier packets of its queue pair.
+#[derive(Clone, Copy, Debug)]
+struct EarlyPacket {
+    flow: FlowId,
+    offset: u64,
+    len: u16,
+}
+
+/// The RoCE machine of one host. A queue pair has the id of the first flow that uses it, and its
+/// timers are those of its oldest open flow.
 pub struct Roce<C: RateControl> {
     config: RoceConfig,
     control: C,
     /// Least time between two congestion notifications of a queue pair.
     cnp_interval: Dur,
-    senders: FlowMap<MessageSender<C::State>>,
+    senders: FlowMap<QueuePair<C::State>>,
     receivers: FlowMap<Receiver>,
+    /// The shared queue pairs by source, destination and, if it matters, source port.
+    shared: BTreeMap<(HostId, HostId, u16), FlowId>,
+    /// Queue pairs that may send, in turn.
     ready: RoundRobin,
-    /// The shared queue pairs by peer.
-    pairs: BTreeMap<HostId, Pair<C::State>>,
-}
-
-/// A queue pair that the messages to one host share.
-struct Pair<S> {
-    /// The controller's state while no message is being sent.
-    idle: Option<S>,
-    /// The messages that wait for their turn.
-    waiting: VecDeque<FlowId>,
 }
 
 impl<C: RateControl> Roce<C> {
@@ -114,8 +130,8 @@ impl<C: RateControl> Roce<C> {
             cnp_interval: Dur::ZERO,
             senders: FlowMap::default(),
             receivers: FlowMap::default(),
+            shared: BTreeMap::new(),
             ready: RoundRobin::default(),
-            pairs: BTreeMap::new(),
         }
     }
     /// Sets the least time between two congestion notifications of a queue pair.
@@ -124,81 +140,112 @@ impl<C: RateControl> Roce<C> {
         self
     }
 
-    /// Queues a message if it may send now. If its next packet is due later, the timer does so.
+    /// Returns whether messages share queue pairs.
     #[inline]
-    fn wake(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let Some(sender) = self.senders.get_mut(flow) else { return };
+    fn shares(&self) -> bool {
+        self.config.queue_pairs != QueuePairs::Message
+    }
+    /// Returns the queue pair of a flow.
+    #[inline]
+    fn pair(&mut self, flow: FlowId, cx: &Cx<'_>) -> FlowId {
+        if self.shares() { self.shared_pair(flow, cx) } else { flow }
+    }
+    #[inline(never)]
+    fn shared_pair(&mut self, flow: FlowId, cx: &Cx<'_>) -> FlowId {
+        let Flow { src, dst, src_port, .. } = *cx.flow(flow);
+        let port = if self.config.queue_pairs == QueuePairs::Port { src_port } else { 0 };
+        *self.shared.entry((src, dst, port)).or_insert(flow)
+    }
+    /// Returns the queue pair that sends an open flow.
+    fn pair_of_open(&self, flow: FlowId) -> Option<(FlowId, &QueuePair<C::State>)> {
+        if self.shares() {
+            return self.senders.iter().find(|(_, sender)| sender.holds(flow));
+        }
+        Some((flow, self.senders.get(flow)?))
+    }
+
+    /// Queues a queue pair if it may send now. If its next packet is due later, the timer does so.
+    #[inline]
+    fn wake(&mut self, pair: FlowId, cx: &mut Cx<'_>) {
+        let Some(sender) = self.senders.get_mut(pair) else { return };
         let rate = self.control.rate(&sender.control);
         let due = sender.due(rate);
         let waits = sender.ready || (due > cx.now && due == sender.armed);
-        if waits || sender.next_piece(&self.config, self.config.window(rate)).is_none() {
+        if waits || sender.next_position(self.config.window(rate)).is_none() {
             return;
         }
         if due > cx.now {
+            let Some(oldest) = sender.first_open() else { return };
             sender.armed = due;
-            return cx.arm(flow, NEXT, due);
+            return cx.arm(oldest, NEXT, due);
         }
         sender.ready = true;
-        self.ready.add(flow);
+        self.ready.add(pair);
     }
 
-    /// Starts a message with the state of its queue pair.
-    fn start(&mut self, flow: FlowId, state: C::State, cx: &mut Cx<'_>) {
-        let sender = MessageSender::new(cx.flow(flow).size_bytes, state);
-        Self::set_deadline(&self.control, flow, &sender, cx);
-        self.senders.insert(flow, sender);
-        self.wake(flow, cx);
+    /// Handles the controller's deadlines that have passed while a queue pair was idle.
+    fn catch_up(control: &C, sender: &mut QueuePair<C::State>, now: Time) {
+        while control.deadline(&sender.control) <= now {
+            let due = control.deadline(&sender.control);
+            control.on_deadline(&mut sender.control, due);
+        }
     }
 
-    /// Hands the queue pair of a message that has ended to the next one.
-    fn release(&mut self, peer: HostId, mut state: C::State, cx: &mut Cx<'_>) {
-        let Some(pair) = self.pairs.get_mut(&peer) else { return };
-        match pair.waiting.pop_front() {
-            Some(next) => {
-                self.control.restart(&mut state);
-                self.start(next, state, cx);
-            }
-            None => pair.idle = Some(state),
+    /// Sets the timers of a queue pair whose oldest open flow has changed, except for the
+    /// retransmission timer.
+    #[inline]
+    fn move_timers(control: &C, sender: &mut QueuePair<C::State>, cx: &mut Cx<'_>) {
+        (sender.timer, sender.armed) = (false, Time::ZERO);
+        if let Some(flow) = sender.first_open() {
+            Self::set_deadline(control, flow, sender, cx);
         }
     }
 
     /// Arms the controller's timer.
     #[inline]
-    fn set_deadline(control: &C, flow: FlowId, sender: &MessageSender<C::State>, cx: &mut Cx<'_>) {
+    fn set_deadline(control: &C, flow: FlowId, sender: &QueuePair<C::State>, cx: &mut Cx<'_>) {
         let at = control.deadline(&sender.control);
         if at < Time::MAX {
             cx.arm(flow, CONTROL, at);
         }
     }
 
-    fn start_timer(config: &RoceConfig, flow: FlowId, sender: &mut MessageSender<C::State>, cx: &mut Cx<'_>) {
+    fn start_timer(config: &RoceConfig, flow: FlowId, sender: &mut QueuePair<C::State>, cx: &mut Cx<'_>) {
         let few = sender.flight() < FEW * config.mss;
         cx.arm(flow, RTO, cx.now.after(if few { config.rto_low } else { config.rto }));
         sender.timer = true;
     }
 
     fn on_data(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        let (flow, config) = (packet.flow, self.config);
-        let end = packet.offset + u64::from(packet.payload);
-        if cx.has_finished(flow) {
+        let (flow, config, shares) = (packet.flow, self.config, self.shares());
+        if !shares && cx.has_finished(flow) {
             // The last ACK was lost.
             let size = cx.flow(flow).size_bytes;
-            return self.answer(Kind::ACK, size, packet, cx);
+            return self.answer(Kind::ACK, size, packet, packet.offset, cx);
         }
-        let mut receiver = self.receivers.get(flow).copied().unwrap_or_default();
+        let pair = self.pair(flow, cx);
+        let position = if shares { packet.words[POSITION] >> 1 } else { packet.offset };
+        let end = position + u64::from(packet.payload);
+        let receiver = self.receivers.or_insert_with(pair, Receiver::default);
         if C::NOTIFIES && packet.has(Packet::CE) && cx.now >= receiver.notify {
             // Zhu et al. section 3.1, NP: at most one notification per interval.
             receiver.notify = cx.now.after(self.cnp_interval);
             cx.control(Packet::new(flow, CNP, config.header));
         }
-        let in_order = packet.offset == receiver.next;
-        if in_order || (config.irn && packet.offset > receiver.next) {
+        if shares && packet.words[POSITION] & 1 == 1 && position > receiver.next {
+            // A message was given up.
+            (receiver.next, receiver.early) = (position, receiver.early.split_off(&position));
+        }
+        let in_order = position == receiver.next;
+        if shares {
+            receiver.take_in_turn(packet, position, &config, cx);
+        } else if in_order || (config.irn && position > receiver.next) {
             let delivery = cx.deliver(flow, packet.offset, packet.payload);
             if in_order {
                 receiver.next = delivery.next;
-                receiver.unacked += 1;
             }
         }
+        receiver.unacked += u32::from(in_order);
         let done = cx.has_finished(flow);
         let kind = if in_order {
             (receiver.unacked >= config.ack_every || done).then_some(Kind::ACK)
@@ -215,79 +262,103 @@ impl<C: RateControl> Roce<C> {
         if kind == Some(Kind::ACK) {
             receiver.unacked = 0;
         }
-        if done {
-            self.receivers.remove(flow);
-        } else {
-            self.receivers.insert(flow, receiver);
+        let next = receiver.next;
+        if done && !shares {
+            self.receivers.remove(pair);
         }
         if let Some(kind) = kind {
-            self.answer(kind, receiver.next, packet, cx);
+            self.answer(kind, next, packet, position, cx);
         }
     }
 
-    /// Answers a packet: all bytes below `next` have arrived.
-    fn answer(&self, kind: Kind, next: u64, packet: &Packet, cx: &mut Cx<'_>) {
+    /// Answers a packet at a position: all bytes below `next` have arrived.
+    fn answer(&self, kind: Kind, next: u64, packet: &Packet, position: u64, cx: &mut Cx<'_>) {
         let mut answer = Packet::new(packet.flow, kind, self.config.header);
         answer.offset = next;
         if packet.has(Packet::EXT) {
             answer.set_ext(packet.get_ext::<IntStack>(cx.ext), cx.ext);
         }
-        let beyond = packet.offset.saturating_sub(next) / self.config.mss;
+        let start = position.saturating_sub(packet.offset);
+        let beyond = position.saturating_sub(next.max(start)) / self.config.mss;
         answer.words[ECHO] = packet.sent_at.0 & ECHO_TIME | beyond << ECHO_BITS;
         cx.control(answer);
     }
 
     fn on_answer(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        let (flow, config) = (packet.flow, self.config);
-        // An answer of a closed message is a late duplicate.
-        let Some(sender) = self.senders.get_mut(flow) else { return };
+        let (config, shares, pair) = (self.config, self.shares(), self.pair(packet.flow, cx));
+        // An answer to a queue pair without open messages is a late duplicate.
+        let Some(sender) = self.senders.get_mut(pair) else { return };
+        let Some(oldest) = sender.first_open() else { return };
         let echoed = packet.words[ECHO];
         let rtt = Dur(cx.now.0.wrapping_sub(echoed) & ECHO_TIME);
         sender.rtt = rtt;
         let advanced = sender.on_acked(packet.offset);
         if packet.kind == NACK && sender.flight() > 0 {
             let begins = if config.irn {
-                sender.on_selective(packet.offset + (echoed >> ECHO_BITS) * config.mss, config.mss)
+                sender.on_selective(packet.flow, packet.offset, echoed >> ECHO_BITS, config.mss)
             } else {
                 sender.go_back();
                 true
             };
             if begins {
-                cx.note_fast_retransmit(flow);
+                cx.note_fast_retransmit(sender.first_missing().unwrap_or(oldest));
             }
         }
-        if sender.is_done() {
-            let sender = self.senders.remove(flow).expect("seen above");
-            cx.close(flow);
-            return self.release(cx.flow(flow).dst, sender.control, cx);
+        if advanced && let Some(done) = sender.pop_done() {
+            cx.close(done);
+            if !shares {
+                self.senders.remove(pair);
+                return;
+            }
+            while let Some(done) = sender.pop_done() {
+                cx.close(done);
+            }
+            Self::move_timers(&self.control, sender, cx);
         }
         let stack = if packet.has(Packet::EXT) { packet.get_ext(cx.ext) } else { IntStack::default() };
         let acked = Acked { now: cx.now, next: packet.offset, snd_nxt: sender.nxt(), rtt, stack };
         self.control.on_ack(&mut sender.control, &acked);
-        if advanced && sender.flight() > 0 {
-            Self::start_timer(&config, flow, sender, cx);
-        } else if advanced {
-            cx.disarm(flow, RTO);
-            sender.timer = false;
+        if advanced && let Some(oldest) = sender.first_open() {
+            if sender.flight() > 0 {
+                Self::start_timer(&config, oldest, sender, cx);
+            } else {
+                cx.disarm(oldest, RTO);
+                sender.timer = false;
+            }
         }
-        self.wake(flow, cx);
+        self.wake(pair, cx);
+    }
+}
+
+impl Receiver {
+    /// Takes in a packet of a shared queue pair: delivers it and what has waited for it, or with IRN
+    /// keeps it until its turn.
+    fn take_in_turn(&mut self, packet: &Packet, position: u64, config: &RoceConfig, cx: &mut Cx<'_>) {
+        let Packet { flow, offset, payload: len, .. } = *packet;
+        if position > self.next && config.irn {
+            self.early.insert(position, EarlyPacket { flow, offset, len });
+        }
+        let mut in_turn = (position == self.next).then_some(EarlyPacket { flow, offset, len });
+        while let Some(EarlyPacket { flow, offset, len }) = in_turn {
+            cx.deliver(flow, offset, len);
+            self.next += u64::from(len);
+            in_turn = self.early.remove(&self.next);
+        }
     }
 }
 
 impl<C: RateControl> Transport for Roce<C> {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if !self.config.shared {
-            return self.start(flow, self.control.open(cx.now), cx);
+        let pair = self.pair(flow, cx);
+        let sender = self.senders.or_insert_with(pair, || QueuePair::new(self.control.open(cx.now)));
+        let idle = sender.first_open().is_none();
+        sender.push(flow, cx.flow(flow).size_bytes);
+        if idle {
+            Self::catch_up(&self.control, sender, cx.now);
+            self.control.restart(&mut sender.control);
+            Self::move_timers(&self.control, sender, cx);
         }
-        let new = || Pair { idle: Some(self.control.open(cx.now)), waiting: VecDeque::new() };
-        let pair = self.pairs.entry(cx.flow(flow).dst).or_insert_with(new);
-        let Some(mut state) = pair.idle.take() else { return pair.waiting.push_back(flow) };
-        while self.control.deadline(&state) <= cx.now {
-            let due = self.control.deadline(&state);
-            self.control.on_deadline(&mut state, due);
-        }
-        self.control.restart(&mut state);
-        self.start(flow, state, cx);
+        self.wake(pair, cx);
     }
 
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
@@ -295,10 +366,14 @@ impl<C: RateControl> Transport for Roce<C> {
             Kind::DATA => self.on_data(packet, cx),
             Kind::ACK | NACK => self.on_answer(packet, cx),
             CNP => {
-                if let Some(sender) = self.senders.get_mut(packet.flow) {
-                    self.control.on_notification(&mut sender.control, cx.now);
-                    Self::set_deadline(&self.control, packet.flow, sender, cx);
-                }
+                let pair = self.pair(packet.flow, cx);
+                let Some(sender) = self.senders.get_mut(pair) else { return };
+                let Some(oldest) = sender.first_open() else {
+                    Self::catch_up(&self.control, sender, cx.now);
+                    return self.control.on_notification(&mut sender.control, cx.now);
+                };
+                self.control.on_notification(&mut sender.control, cx.now);
+                Self::set_deadline(&self.control, oldest, sender, cx);
             }
             // No other kind is sent.
             _ => {}
@@ -306,16 +381,16 @@ impl<C: RateControl> Transport for Roce<C> {
     }
 
     fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
-        let flow = key.flow;
-        let Some(sender) = self.senders.get_mut(flow) else { return };
+        let pair = self.pair(key.flow, cx);
+        let Some(sender) = self.senders.get_mut(pair) else { return };
         match key.kind {
             CONTROL => {
                 self.control.on_deadline(&mut sender.control, cx.now);
-                Self::set_deadline(&self.control, flow, sender, cx);
+                Self::set_deadline(&self.control, key.flow, sender, cx);
             }
             RTO => {
                 sender.timer = false;
-                cx.note_timeout(flow);
+                cx.note_timeout(key.flow);
                 if self.config.irn {
                     sender.on_timeout();
                 } else {
@@ -324,58 +399,71 @@ impl<C: RateControl> Transport for Roce<C> {
             }
             _ => {}
         }
-        self.wake(flow, cx);
+        self.wake(pair, cx);
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         loop {
-            let (flow, config) = (self.ready.take()?, self.config);
-            let Some(sender) = self.senders.get_mut(flow) else { continue };
+            let (pair, config, shares) = (self.ready.take()?, self.config, self.shares());
+            let Some(sender) = self.senders.get_mut(pair) else { continue };
             sender.ready = false;
             let rate = self.control.rate(&sender.control);
             let Some(piece) = sender.next_piece(&config, config.window(rate)) else { continue };
+            let Some(oldest) = sender.first_open() else { continue };
             let due = sender.due(rate);
             if due > cx.now {
                 sender.armed = due;
-                cx.arm(flow, NEXT, due);
+                cx.arm(oldest, NEXT, due);
                 continue;
             }
-            let mut packet = Packet::data(flow, piece.offset, piece.len, config.header);
+            let mut packet = Packet::data(piece.flow, piece.offset, piece.len, config.header);
             packet.flags = (u16::from(C::NOTIFIES) * Packet::ECT) | (u16::from(piece.resent) * Packet::RETX);
+            if shares {
+                packet.words[POSITION] = piece.position << 1 | u64::from(piece.first);
+            }
             if C::INT {
                 packet.set_ext(IntStack::default(), cx.ext);
             }
             sender.on_sent(piece, packet.wire_len.into(), cx.now);
             self.control.on_sent(&mut sender.control, packet.wire_len.into(), cx.now);
             if !sender.timer {
-                Self::start_timer(&config, flow, sender, cx);
+                Self::start_timer(&config, oldest, sender, cx);
             }
-            self.wake(flow, cx);
+            self.wake(pair, cx);
             return Some(packet);
         }
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {
-        let waits = self.pairs.values_mut().any(|pair| {
-            let before = pair.waiting.len();
-            pair.waiting.retain(|waiting| *waiting != flow);
-            pair.waiting.len() < before
-        });
-        self.senders.remove(flow).is_some() || waits
+        if !self.shares() {
+            return self.senders.remove(flow).is_some();
+        }
+        let pair = self.pair_of_open(flow).map(|(pair, _)| pair);
+        pair.and_then(|pair| self.senders.get_mut(pair)).is_some_and(|sender| sender.remove(flow))
     }
 
     fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let state = self.senders.remove(flow).map(|sender| sender.control);
-        if state.is_some() || self.remove_sender(flow) {
-            cx.terminate(flow);
+        let pair = self.pair(flow, cx);
+        let oldest = self.senders.get(pair).and_then(QueuePair::first_open);
+        if !self.remove_sender(flow) {
+            return;
         }
-        if let Some(state) = state {
-            self.release(cx.flow(flow).dst, state, cx);
+        cx.terminate(flow);
+        let (Some(sender), Some(oldest)) = (self.senders.get_mut(pair), oldest) else { return };
+        if oldest != flow {
+            cx.disarm(oldest, RTO);
         }
+        Self::move_timers(&self.control, sender, cx);
+        if sender.flight() > 0
+            && let Some(oldest) = sender.first_open()
+        {
+            Self::start_timer(&self.config, oldest, sender, cx);
+        }
+        self.wake(pair, cx);
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {
-        self.senders.get(flow).map(|sender| {
+        self.pair_of_open(flow).map(|(_, sender)| {
             let rate = self.control.rate(&sender.control);
             let window = self.config.window(rate);
             Sample {
@@ -383,7 +471,7 @@ impl<C: RateControl> Transport for Roce<C> {
                 ssthresh_bytes: 0,
                 srtt: sender.rtt,
                 rate,
-                in_flight_bytes: sender.flight(),
+                in_flight_bytes: sender.flight_of(flow),
             }
         })
     }

@@ -35,8 +35,9 @@ base::choice! {
     pub enum QueuePairs {
         /// None: every message has a queue pair of its own, which starts with the first rate.
         Message = "message",
-        /// The messages from one host to another: they are sent one after the other, and each starts
-        /// with the rate that the previous one has left.
+        /// The messages from one host to another that have one source port.
+        Port = "port",
+        /// The messages from one host to another.
         Peer = "peer",
     }
 }
@@ -44,9 +45,9 @@ base::choice! {
 base::params! {
     /// Options of the RoCE machine.
     pub struct Options {
-        /// Which messages share a queue pair: `message`, none; `peer`, those from one host to another, which are sent
-        /// one after the other and keep the rate.
-        queue_pairs: QueuePairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer";
+        /// Which messages share a queue pair, its rate and its sequence numbers: `message`, none; `peer`, those from one
+        /// host to another; `port`, those of them that have one source port, see `ports` of the workload.
+        queue_pairs: QueuePairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer or channel";
         /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
         recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
         /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
@@ -117,7 +118,7 @@ impl Options {
             min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
             base_rtt: self.base_rtt.or(env.max_rtt),
             irn,
-            shared: self.queue_pairs == QueuePairs::Peer,
+            queue_pairs: self.queue_pairs,
             bound,
             ack_every: self.ack_every,
             nack_interval: self.nack_interval,
@@ -142,8 +143,8 @@ pub struct RoceConfig {
     pub base_rtt: Dur,
     /// Whether lost packets are resent selectively.
     pub irn: bool,
-    /// Whether the messages from one host to another share a queue pair.
-    pub shared: bool,
+    /// Which messages share a queue pair.
+    pub queue_pairs: QueuePairs,
     /// The bound of the bytes in flight; never [`Bound::Auto`].
     pub bound: Bound,
     /// In-order packets per ACK.

@@ -2,13 +2,15 @@
 
 use super::options::RoceConfig;
 use crate::ranges::Ranges;
-use base::{Dur, Rate, Time};
+use base::{Dur, FlowId, Rate, Time};
+use std::collections::VecDeque;
 
-/// A message at its sender.
-pub struct MessageSender<S> {
+/// A queue pair at its sender. Its messages have consecutive bytes in one sequence, in the order in
+/// which they were opened; all positions are those of the sequence.
+pub struct QueuePair<S> {
     /// The state of the rate controller.
     pub control: S,
-    /// Whether the message is in the queue of those that may send.
+    /// Whether the queue pair is in the queue of those that may send.
     pub ready: bool,
     /// Whether the retransmission timer is armed.
     pub timer: bool,
@@ -16,7 +18,12 @@ pub struct MessageSender<S> {
     pub armed: Time,
     /// The last round trip; zero before the first ACK.
     pub rtt: Dur,
-    size: u64,
+    /// The messages that are not acknowledged as a whole, in their order.
+    open: VecDeque<OpenMessage>,
+    /// The end of the last message.
+    end: u64,
+    /// The first position after a message was given up; answers below it are from before.
+    floor: u64,
     /// The first byte that is not acknowledged, and the next one to send.
     una: u64,
     nxt: u64,
@@ -30,6 +37,15 @@ pub struct MessageSender<S> {
     acked: Ranges,
     /// IRN: the present recovery.
     recovery: Option<Recovering>,
+}
+
+/// A message that is not acknowledged as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OpenMessage {
+    flow: FlowId,
+    /// Its first byte, and the byte after its last.
+    start: u64,
+    end: u64,
 }
 
 /// A recovery of IRN.
@@ -46,24 +62,32 @@ struct Recovering {
 /// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its first byte.
+    /// Its message.
+    pub flow: FlowId,
+    /// Its first byte within the message.
     pub offset: u64,
+    /// Its first byte within the sequence.
+    pub position: u64,
+    /// Whether it is the first byte that is not acknowledged.
+    pub first: bool,
     /// Its length.
     pub len: u16,
     /// Whether its first byte was sent before.
     pub resent: bool,
 }
 
-impl<S> MessageSender<S> {
-    /// Creates a message without sent bytes.
-    pub fn new(size: u64, control: S) -> Self {
-        MessageSender {
+impl<S> QueuePair<S> {
+    /// Creates a queue pair without messages.
+    pub fn new(control: S) -> Self {
+        QueuePair {
             control,
             ready: false,
             timer: false,
             armed: Time::ZERO,
             rtt: Dur::ZERO,
-            size,
+            open: VecDeque::with_capacity(1),
+            end: 0,
+            floor: 0,
             una: 0,
             nxt: 0,
             max: 0,
@@ -81,9 +105,62 @@ impl<S> MessageSender<S> {
     pub fn flight(&self) -> u64 {
         self.nxt - self.una
     }
-    /// Returns whether all bytes are acknowledged.
-    pub fn is_done(&self) -> bool {
-        self.una == self.size
+    /// Returns the oldest message that is not acknowledged as a whole.
+    #[inline]
+    pub fn first_open(&self) -> Option<FlowId> {
+        self.open.front().map(|message| message.flow)
+    }
+    /// Returns the message of the first byte that is not acknowledged.
+    pub fn first_missing(&self) -> Option<FlowId> {
+        self.open.iter().find(|message| message.end > self.una).map(|message| message.flow)
+    }
+    /// Returns whether a message is not acknowledged as a whole.
+    pub fn holds(&self, flow: FlowId) -> bool {
+        self.open.iter().any(|message| message.flow == flow)
+    }
+    /// Returns the bytes of a message in flight.
+    pub fn flight_of(&self, flow: FlowId) -> u64 {
+        let message = self.open.iter().find(|message| message.flow == flow);
+        message.map_or(0, |message| message.end.min(self.nxt).saturating_sub(message.start.max(self.una)))
+    }
+    /// Adds a message after all others.
+    pub fn push(&mut self, flow: FlowId, size: u64) {
+        let start = self.end;
+        self.end += size;
+        self.open.push_back(OpenMessage { flow, start, end: self.end });
+    }
+    /// Removes the oldest message if it is acknowledged as a whole.
+    #[inline]
+    pub fn pop_done(&mut self) -> Option<FlowId> {
+        let done = self.open.front().is_some_and(|message| message.end <= self.una);
+        if done { self.open.pop_front().map(|message| message.flow) } else { None }
+    }
+    /// Removes a message that is given up. If bytes of it may have been sent, the other messages get
+    /// positions that were never used, and all their bytes that are not acknowledged are
+    /// retransmitted. Returns whether the message was open.
+    pub fn remove(&mut self, flow: FlowId) -> bool {
+        let Some(at) = self.open.iter().position(|message| message.flow == flow) else { return false };
+        let gone = self.open.remove(at).expect("found above");
+        if gone.start >= self.max {
+            // No later message has been sent either.
+            let size = gone.end - gone.start;
+            self.open.range_mut(at..).for_each(|message| (message.start, message.end) = (message.start - size, message.end - size));
+            self.end -= size;
+            return true;
+        }
+        let (floor, mut sent) = (self.max, 0);
+        self.end = floor;
+        for message in &mut self.open {
+            let acked = self.una.saturating_sub(message.start);
+            let size = message.end - message.start;
+            sent += self.max.clamp(message.start + acked, message.end) - (message.start + acked);
+            message.start = self.end - acked;
+            message.end = message.start + size;
+            self.end = message.end;
+        }
+        (self.floor, self.una, self.nxt, self.max) = (floor, floor, floor, floor + sent);
+        (self.acked, self.recovery) = (Ranges::default(), None);
+        true
     }
     /// Returns when the next packet may leave at `rate`: one gap after the previous packet left.
     pub fn due(&mut self, rate: Rate) -> Time {
@@ -93,8 +170,9 @@ impl<S> MessageSender<S> {
         }
         at.after(self.gap.2)
     }
-    /// Returns the next packet, if the bound of the bytes in flight allows one.
-    pub fn next_piece(&self, config: &RoceConfig, window: u64) -> Option<Piece> {
+    /// Returns the position of the next packet and whether its first byte was sent before, if the
+    /// bound of the bytes in flight allows a packet.
+    pub fn next_position(&self, window: u64) -> Option<(u64, bool)> {
         // Mittal et al. section 3.1: in recovery, lost packets go first. A packet is lost if a later
         // one was acknowledged, or if a timeout found it.
         let lost = self.recovery.and_then(|recovery| {
@@ -102,19 +180,30 @@ impl<S> MessageSender<S> {
             let end = beyond.max(recovery.lost).min(recovery.until);
             self.acked.holes(recovery.resent.max(self.una)..end).next().map(|hole| hole.start)
         });
-        let (offset, resent) = match lost {
-            Some(offset) => (offset, true),
-            None if self.nxt < self.size && self.flight() < window => (self.nxt, self.nxt < self.max),
-            None => return None,
+        match lost {
+            Some(position) => Some((position, true)),
+            None if self.nxt < self.end && self.flight() < window => Some((self.nxt, self.nxt < self.max)),
+            None => None,
+        }
+    }
+    /// Returns the next packet, if the bound of the bytes in flight allows one. A packet has bytes of
+    /// one message.
+    pub fn next_piece(&self, config: &RoceConfig, window: u64) -> Option<Piece> {
+        let (position, resent) = self.next_position(window)?;
+        let message = match self.open.front() {
+            Some(first) if position < first.end => first,
+            _ => self.open.get(self.open.partition_point(|message| message.end <= position))?,
         };
-        Some(Piece { offset, len: (self.size - offset).min(config.mss) as u16, resent })
+        let len = (message.end - position).min(config.mss) as u16;
+        let (flow, offset) = (message.flow, position - message.start);
+        Some(Piece { flow, offset, position, first: position == self.una, len, resent })
     }
     /// Records that a packet was handed to the NIC.
     pub fn on_sent(&mut self, piece: Piece, wire_bytes: u64, now: Time) {
         self.last = Some((now, wire_bytes));
-        let end = piece.offset + u64::from(piece.len);
+        let end = piece.position + u64::from(piece.len);
         match &mut self.recovery {
-            Some(recovery) if piece.offset < self.nxt => recovery.resent = end,
+            Some(recovery) if piece.position < self.nxt => recovery.resent = end,
             _ => self.nxt = end,
         }
         self.max = self.max.max(end);
@@ -136,11 +225,16 @@ impl<S> MessageSender<S> {
     pub fn go_back(&mut self) {
         self.nxt = self.una;
     }
-    /// IRN: handles a NACK, which also acknowledges the packet of at most `mss` bytes at `offset`.
+    /// IRN: handles a NACK, which also acknowledges a packet of at most `mss` bytes: that of `flow`
+    /// which lies `beyond` packets after `next`, or after the first one of the flow if that is later.
     /// Returns whether a recovery begins.
-    pub fn on_selective(&mut self, offset: u64, mss: u64) -> bool {
-        if offset > self.una {
-            self.acked.insert(offset..(offset + mss).min(self.size));
+    pub fn on_selective(&mut self, flow: FlowId, next: u64, beyond: u64, mss: u64) -> bool {
+        let message = self.open.iter().find(|message| message.flow == flow && next >= self.floor);
+        if let Some(message) = message {
+            let position = next.max(message.start) + beyond * mss;
+            if position > self.una {
+                self.acked.insert(position..(position + mss).min(message.end));
+            }
         }
         let begins = self.recovery.is_none() && self.flight() > 0;
         if begins {

@@ -239,44 +239,222 @@ fn pipe(config: RoceConfig, sizes: &[u64]) -> Pipe<Roce<Steady>> {
     Pipe::new(host(), host(), Dur::from_us(50))
 }
 
+/// A host whose messages, of these numbers of packets, share a queue pair.
+fn shared(change: impl FnOnce(&mut Options), rate: Rate, packets: &[u64]) -> Script<Roce<Steady>> {
+    let config = config(|o| {
+        o.queue_pairs = QueuePairs::Peer;
+        change(o);
+    });
+    host(config, rate, &packets.iter().map(|packets| packets * MSS).collect::<Vec<_>>())
+}
+
+/// Flow and segment of data packets.
+fn starts(packets: &[Packet]) -> Vec<(u32, u64)> {
+    packets.iter().filter(|p| p.kind == Kind::DATA).map(|p| (p.flow.0, p.offset / MSS)).collect()
+}
+
+/// A packet of a shared queue pair: this segment of a message whose first segment has this position.
+fn shared_data(flow: u32, start: u64, segment: u64) -> Packet {
+    let mut packet = Packet::data(FlowId(flow), segment * MSS, MSS as u16, 40);
+    packet.words[POSITION] = 2 * (start + segment) * MSS;
+    packet
+}
+
 #[test]
-fn messages_to_one_peer_share_a_queue_pair() {
-    let config = config(|o| o.queue_pairs = QueuePairs::Peer);
-    let mut host = host(config, Rate::from_gbps(1000), &[MSS, 2 * MSS, MSS]);
-    host.flows[2].dst = base::HostId(2);
-    let starts = |packets: &[Packet]| packets.iter().map(|p| (p.flow.0, p.offset / MSS)).collect::<Vec<_>>();
+fn messages_of_a_queue_pair_follow_one_another_at_its_rate() {
+    // 1500 bytes at 100 Mb/s: 120 us. The second message has half a packet: 770 bytes, 61.6 us.
+    let mut host = shared(|_| {}, Rate::from_gbps(1), &[2, 1, 2, 1]);
+    host.machine.control.0 = Rate(100_000_000);
+    host.flows[1].size_bytes = MSS / 2;
+    host.flows[3].dst = base::HostId(2);
     assert_eq!(starts(&host.open(0)), [(0, 0)]);
     assert_eq!(starts(&host.open(1)), []);
-    assert_eq!(starts(&host.open(2)), [(2, 0)]);
-    // The second message goes on with the state of the first.
-    let next = host.packet(Packet { flow: FlowId(0), ..answer(NACK, 0, 1) });
-    assert_eq!(starts(&next), []);
-    assert_eq!(starts(&host.packet(answer(Kind::ACK, 1, 0))), [(1, 0)]);
-    assert_eq!(host.machine.senders.get(FlowId(1)).unwrap().control.len(), 1);
-    // A message that is given up hands the queue pair on too, and a waiting one is forgotten.
-    host.give_up(1);
-    assert!(host.machine.pairs.values().all(|pair| pair.waiting.is_empty()));
-    assert_eq!(host.machine.pairs[&base::HostId(1)].idle.as_ref().map(Vec::len), Some(1));
+    assert_eq!(starts(&host.open(2)), []);
+    // Another peer has a queue pair of its own.
+    assert_eq!(starts(&host.open(3)), [(3, 0)]);
+    let sent = host.advance(at(1000));
+    let found: Vec<_> = sent.iter().map(|p| (p.flow.0, p.offset / MSS, p.sent_at.0 / 100_000)).collect();
+    assert_eq!(found, [(0, 1, 1200), (1, 0, 2400), (2, 0, 3016), (2, 1, 4216)]);
+    // Their bytes have one sequence.
+    let positions: Vec<u64> = sent.iter().map(|p| p.words[POSITION] >> 1).collect();
+    assert_eq!(positions, [MSS, 2 * MSS, 2 * MSS + 730, 3 * MSS + 730]);
+}
+
+#[test]
+fn messages_of_a_queue_pair_share_a_bound_and_complete_one_by_one() {
+    // A window of 16 160 bytes: up to twelve packets.
+    let mut host = shared(|o| o.window = Bound::Bdp, Rate::from_gbps(1000), &[8, 8, 8]);
+    let mut sent = host.open(0);
+    (1..3).for_each(|flow| sent.extend(host.open(flow)));
+    sent.extend(host.advance(at(1)));
+    assert_eq!(starts(&sent), [(0..8).map(|n| (0, n)).collect::<Vec<_>>(), (0..4).map(|n| (1, n)).collect()].concat());
+    let in_flight =
+        |host: &Script<Roce<Steady>>| [0, 1, 2].map(|f| host.machine.sample(FlowId(f)).map(|s| s.in_flight_bytes / MSS));
+    assert_eq!(in_flight(&host), [Some(8), Some(4), Some(0)]);
+    // The ACK of the first message, while the second one is in flight.
+    let mut more = host.packet(answer(Kind::ACK, 8, 0));
+    more.extend(host.advance(at(2)));
+    assert_eq!(starts(&more), [(1, 4), (1, 5), (1, 6), (1, 7), (2, 0), (2, 1), (2, 2), (2, 3)]);
+    assert_eq!(in_flight(&host), [None, Some(8), Some(4)]);
+    let closed = |host: &Script<Roce<Steady>>| [0, 1, 2].map(|flow| host.table.get(FlowId(flow)).closed);
+    assert_eq!(closed(&host), [true, false, false]);
+    // Timers go on under the second message.
+    assert!(host.is_armed(1, RTO) && !host.is_armed(0, RTO) && !host.is_armed(2, RTO));
+    // One ACK completes several messages, and one state saw all ACKs.
+    host.advance(at(3));
+    host.packet(Packet { flow: FlowId(2), ..answer(Kind::ACK, 20, 0) });
+    assert_eq!(closed(&host), [true, true, false]);
+    host.advance(at(4));
+    host.packet(Packet { flow: FlowId(2), ..answer(Kind::ACK, 24, 0) });
+    assert_eq!(closed(&host), [true; 3]);
+    assert_eq!(
+        host.machine.senders.get(FlowId(0)).unwrap().control.iter().map(|ack| ack.next / MSS).collect::<Vec<_>>(),
+        [8, 20, 24]
+    );
+    assert!([RTO, NEXT, CONTROL].iter().all(|kind| (0..3).all(|flow| !host.is_armed(flow, *kind))));
+}
+
+#[test]
+fn go_back_n_resends_the_next_message_too() {
+    let mut host = shared(|_| {}, Rate::from_gbps(1000), &[3, 3]);
+    host.open(0);
+    host.open(1);
+    assert_eq!(host.advance(at(1)).len(), 5);
+    // Packet 2 of the first message is lost. The receiver asks for it when the second message comes.
+    let mut sent = host.packet(Packet { flow: FlowId(1), ..answer(NACK, 2, 0) });
+    sent.extend(host.advance(at(2)));
+    assert_eq!(starts(&sent), [(0, 2), (1, 0), (1, 1), (1, 2)]);
+    assert!(sent.iter().all(|packet| packet.has(Packet::RETX)));
+    let counts = [0, 1].map(|flow| host.table.get(FlowId(flow)).stats.fast_retransmits);
+    assert_eq!(counts, [1, 0]);
+    // The timeout is that of the first message too, until it is acknowledged.
+    host.packet(answer(Kind::ACK, 3, 0));
+    let sent = host.advance(at(67_200));
+    assert_eq!(starts(&sent), [(1, 0), (1, 1), (1, 2)]);
+    let counts = [0, 1].map(|flow| host.table.get(FlowId(flow)).stats.timeouts);
+    assert_eq!(counts, [0, 1]);
+}
+
+#[test]
+fn a_receiver_takes_the_messages_of_a_queue_pair_in_order() {
+    for recovery in [Recovery::GoBackN, Recovery::Irn] {
+        let mut host = shared(|o| o.recovery = recovery, Rate::from_gbps(1), &[3, 2]).at_host(1);
+        let finished = |host: &Script<Roce<Steady>>| [0, 1].map(|flow| host.table.get(FlowId(flow)).finish != Time::MAX);
+        let mut send = |flow, start, segment| {
+            let sent = host.packet(shared_data(flow, start, segment));
+            let answers: Vec<_> = sent.iter().map(|p| (p.flow.0, p.kind, p.offset / MSS, p.words[ECHO] >> ECHO_BITS)).collect();
+            (answers, finished(&host))
+        };
+        assert_eq!(send(0, 0, 0), (vec![(0, Kind::ACK, 1, 0)], [false; 2]));
+        assert_eq!(send(0, 0, 2), (vec![(0, NACK, 1, 1)], [false; 2]));
+        if recovery == Recovery::Irn {
+            // The packets of the second message wait. Their NACKs count from its first packet.
+            assert_eq!(send(1, 3, 0), (vec![(1, NACK, 1, 0)], [false; 2]));
+            assert_eq!(send(1, 3, 1), (vec![(1, NACK, 1, 1)], [false; 2]));
+            assert_eq!(send(0, 0, 1), (vec![(0, Kind::ACK, 5, 0)], [true; 2]));
+        } else {
+            assert_eq!(send(1, 3, 0), (vec![], [false; 2]));
+            assert_eq!(send(0, 0, 1), (vec![(0, Kind::ACK, 2, 0)], [false; 2]));
+            assert_eq!(send(0, 0, 2), (vec![(0, Kind::ACK, 3, 0)], [true, false]));
+            assert_eq!(send(1, 3, 0), (vec![(1, Kind::ACK, 4, 0)], [true, false]));
+            assert_eq!(send(1, 3, 1), (vec![(1, Kind::ACK, 5, 0)], [true; 2]));
+        }
+        // A late copy is answered with the position of the queue pair.
+        assert_eq!(send(0, 0, 1).0, [(0, Kind::ACK, 5, 0)]);
+    }
+}
+
+#[test]
+fn irn_resends_only_what_is_missing_of_each_message() {
+    let mut host = shared(|o| o.recovery = Recovery::Irn, Rate::from_gbps(1000), &[2, 4]);
+    host.flows[0].size_bytes = MSS + 1;
+    host.open(0);
+    host.open(1);
+    host.advance(at(1));
+    // Packets 1 of the first message and 0 and 2 of the second one are lost.
+    let nack = |beyond| {
+        let next = Packet { flow: FlowId(1), ..answer(NACK, 0, beyond) };
+        Packet { offset: MSS, ..next }
+    };
+    let mut sent = host.packet(nack(1));
+    sent.extend(host.advance(at(2)));
+    assert_eq!(starts(&sent), [(0, 1), (1, 0)]);
+    let mut sent = host.packet(nack(3));
+    sent.extend(host.advance(at(3)));
+    assert_eq!(starts(&sent), [(1, 2)]);
+}
+
+#[test]
+fn messages_with_several_ports_may_have_several_queue_pairs() {
+    let open = |queue_pairs| {
+        let mut host = shared(|o| o.queue_pairs = queue_pairs, Rate::from_gbps(1), &[2, 2, 2]);
+        (host.flows[0].src_port, host.flows[1].src_port, host.flows[2].src_port) = (7, 8, 7);
+        (0..3).map(|flow| starts(&host.open(flow)).len()).collect::<Vec<_>>()
+    };
+    assert_eq!(open(QueuePairs::Message), [1, 1, 1]);
+    assert_eq!(open(QueuePairs::Port), [1, 1, 0]);
+    assert_eq!(open(QueuePairs::Peer), [1, 0, 0]);
+}
+
+#[test]
+fn a_queue_pair_keeps_its_state_while_it_is_idle() {
+    let mut host = shared(|_| {}, Rate::from_gbps(1), &[1, 1]);
+    host.open(0);
+    host.packet(answer(Kind::ACK, 1, 0));
+    // A late notification still reaches the queue pair.
+    host.now = at(500);
+    host.packet(Packet::new(FlowId(0), CNP, 40));
+    assert_eq!(starts(&host.open(1)), [(1, 0)]);
+    let seen = &host.machine.senders.get(FlowId(0)).unwrap().control;
+    assert_eq!(seen.iter().map(|ack| ack.next).collect::<Vec<_>>(), [MSS, u64::MAX]);
+}
+
+#[test]
+fn a_message_that_is_given_up_leaves_its_queue_pair() {
+    let mut host = shared(|_| {}, Rate::from_gbps(1000), &[3, 2, 1]);
+    (0..3).for_each(|flow| drop(host.open(flow)));
+    assert_eq!(starts(&host.advance(at(1))).len(), 5);
+    // Positions of the first message end at 3, those used so far at 6.
+    let mut sent = host.give_up(0);
+    sent.extend(host.advance(at(2)));
+    assert!(host.table.get(FlowId(0)).terminated);
+    let positions: Vec<_> = sent.iter().map(|p| (p.words[POSITION] >> 1) / MSS).collect();
+    assert_eq!((starts(&sent), positions), (vec![(1, 0), (1, 1), (2, 0)], vec![6, 7, 8]));
+    // A late answer of the old sequence acknowledges nothing.
+    host.packet(answer(Kind::ACK, 5, 0));
+    assert!(!host.table.get(FlowId(1)).closed);
+    // The receiver skips what will not come.
+    let mut receiver = shared(|_| {}, Rate::from_gbps(1), &[3, 2, 1]).at_host(1);
+    let next = |packets: Vec<Packet>| packets.iter().map(|p| (p.kind, p.offset / MSS)).collect::<Vec<_>>();
+    assert_eq!(next(receiver.packet(shared_data(0, 0, 0))), [(Kind::ACK, 1)]);
+    assert_eq!(next(receiver.packet(shared_data(1, 6, 1))), [(NACK, 1)]);
+    let first = Packet { words: sent[0].words, ..shared_data(1, 6, 0) };
+    assert_eq!(next(receiver.packet(first)), [(Kind::ACK, 7)]);
 }
 
 #[test]
 fn a_waiting_message_may_be_given_up() {
-    let config = config(|o| o.queue_pairs = QueuePairs::Peer);
-    let mut host = host(config, Rate::from_gbps(1), &[9 * MSS, MSS, MSS]);
+    let mut host = shared(|_| {}, Rate::from_gbps(1), &[2, 1, 1]);
     (0..3).for_each(|flow| drop(host.open(flow)));
     host.give_up(1);
     assert!(host.table.get(FlowId(1)).terminated);
+    // Nothing is retransmitted.
+    let sent = host.advance(at(100));
+    assert_eq!(starts(&sent), [(0, 1), (2, 0)]);
+    assert!(sent.iter().all(|packet| !packet.has(Packet::RETX)));
     host.give_up(0);
-    assert_eq!(host.sent().iter().map(|p| p.flow.0).collect::<Vec<_>>(), []);
-    assert!(host.machine.senders.get(FlowId(2)).is_some());
+    host.give_up(2);
+    assert_eq!(host.advance(at(1_000_000)), []);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(patterns(60)))]
 
-    /// Every byte arrives, whatever is lost, late or duplicated.
+    /// Every byte arrives, whatever is lost, late or duplicated, and whichever message is given up.
     #[test]
-    fn every_byte_arrives(fates in fates(150, &[(1, Fate::Mark)]), irn: bool, peer: bool, ack_every in 1u32..4) {
+    fn every_byte_arrives(
+        fates in fates(150, &[(1, Fate::Mark)]), irn: bool, peer: bool, ack_every in 1u32..4, give_up in (0u64..400, 0u32..16),
+    ) {
         let config = config(|o| {
             o.ack_every = ack_every;
             if peer {
@@ -286,6 +464,9 @@ proptest! {
                 o.recovery = Recovery::Irn;
             }
         });
-        pipe(config, &[1, 60 * MSS + 1, 30 * MSS, 10 * MSS]).run_fates(fates);
+        let sizes = [1, 60 * MSS + 1, 30 * MSS, 10 * MSS, 7, 3 * MSS + 9, 20 * MSS - 1, 1];
+        let mut pipe = pipe(config, &sizes);
+        pipe.gives_up = Some((give_up.0, FlowId(give_up.1))).filter(|_| (give_up.1 as usize) < sizes.len());
+        pipe.run_fates(fates);
     }
 }
