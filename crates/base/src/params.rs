@@ -7,6 +7,7 @@
 use plugin::library::Library;
 use std::ops::RangeInclusive;
 
+mod by_name;
 mod near;
 mod types;
 
@@ -154,18 +155,19 @@ pub trait Params: Sized + Clone {
     fn plugin(&self) -> Option<&'static Library> {
         None
     }
-    /// Returns all fields with their defaults. Panics if a field has no default.
+    /// Returns the fields that do not have their defaults, and those that have none, as (name, value as
+    /// written): the keys that a scenario must set.
+    fn changed(&self) -> Vec<(&'static str, String)> {
+        by_name::changed(self)
+    }
+    /// Returns all fields with these values, as a scenario writes them, or else with their defaults. Fails
+    /// if a field is unknown, a value is wrong, or a field without a default is missing.
+    fn of(values: &[(&str, &str)]) -> Result<Self, String> {
+        by_name::of(values)
+    }
+    /// Returns all fields with their defaults. Panics if a field has no default: use [`of`](Params::of) then.
     fn defaults() -> Self {
-        struct Nothing;
-        impl Reader for Nothing {
-            fn get(&mut self, _: &'static str) -> Option<Raw> {
-                None
-            }
-            fn fail(&mut self, key: &'static str, message: String) {
-                panic!("parameter `{key}` has no usable default: {message}");
-            }
-        }
-        Self::read(&mut Nothing)
+        Self::of(&[]).unwrap_or_else(|problem| panic!("there is no default: {problem}"))
     }
 }
 
@@ -531,6 +533,21 @@ mod tests {
     fn values_of_a_choice_have_descriptions() {
         let words = Sync::WORDS.iter().map(|(word, about)| (*word, about.trim()));
         assert_eq!(words.collect::<Vec<_>>(), [("fresh", "Fresh."), ("sticky", "Sticky.")]);
+    }
+
+    #[test]
+    fn fields_are_set_by_name_and_all_mistakes_are_reported() {
+        let given = Example::of(&[("size", "1KB"), ("window", "9"), ("cwnd", "auto")]).unwrap();
+        assert_eq!((given.window, given.cwnd, given.size), (9, Auto::Auto, Bytes(1000)));
+        let problems = Example::of(&[("window", "101"), ("sise", "1KB")]).unwrap_err();
+        let found: Vec<&str> = problems.lines().map(|line| line.split_once(' ').unwrap().0).collect();
+        assert_eq!(found, ["`sise`", "`window`:", "`size`:"], "{problems}");
+        // A field without a default has always changed.
+        let changed = |params: &Example| params.changed().iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+        assert_eq!(changed(&given), ["window=9", "size=1KB"]);
+        let wrong = Example { window: 0, sync: Sync::Sticky, limit: Limit::Unlimited, ..given };
+        assert_eq!(changed(&wrong), ["window=0", "sync=sticky", "limit=unlimited", "size=1KB"]);
+        assert_eq!(Longer { gain: 3, ..Longer::defaults() }.changed(), [("gain", "3".to_owned())]);
     }
 
     #[test]

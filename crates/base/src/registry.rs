@@ -291,6 +291,12 @@ macro_rules! registry {
         #[derive(Clone, Debug, PartialEq)]
         pub enum AnyParams { $(#[doc = concat!("See [`", stringify!($name), "`].")] $ty($name::Params)),* }
 
+        $(impl From<$name::Params> for AnyParams {
+            fn from(params: $name::Params) -> AnyParams {
+                AnyParams::$ty(params)
+            }
+        })*
+
         /// All entries of the room.
         pub const ENTRIES: &[$crate::registry::Entry] = &[$($crate::registry::Entry {
             name: stringify!($name),
@@ -327,6 +333,11 @@ macro_rules! registry {
             /// Returns all parameters as (name, value as written).
             pub fn show(&self) -> Vec<(&'static str, String)> {
                 match self { $(AnyParams::$ty(p) => $crate::params::Params::show(p)),* }
+            }
+            /// Returns the parameters that do not have their defaults, as (name, value as written): see
+            /// [`Params::changed`]($crate::params::Params::changed).
+            pub fn changed(&self) -> Vec<(&'static str, String)> {
+                match self { $(AnyParams::$ty(p) => $crate::params::Params::changed(p)),* }
             }
             /// Returns the problems that depend on the environment.
             pub fn check(&self, env: &$env) -> Vec<$crate::params::Problem> {

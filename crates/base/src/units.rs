@@ -110,6 +110,10 @@ impl Dur {
 impl Fraction {
     /// One.
     pub const ONE: Fraction = Fraction(1_000_000_000);
+    /// Returns `n` percent.
+    pub const fn from_percent(n: u64) -> Fraction {
+        Fraction(n * 10_000_000)
+    }
     /// Returns parts per billion.
     pub const fn ppb(self) -> u64 {
         self.0

@@ -1,4 +1,9 @@
-//! Scenarios: from a TOML file to a checked plan of runs.
+//! Scenarios of the network simulator flowloom: from a description to a checked plan of runs.
+//!
+//! A scenario has a topology, workloads and systems to compare. A [`Scenario`] is built in Rust from the
+//! parameters of the entries of [`topology`] and [`workload`] and an [`Outline`] of each system, whose
+//! parts are entries of [`proto`] and [`fabric`]. [`load`] reads a scenario from a TOML text. Both give a
+//! [`Plan`], whose points the crate `flowloom-sim` runs.
 //!
 //! [`load`] reads the text, applies profiles and settings of the command line, checks every value
 //! against the declared parameters and against the rest of the scenario, and expands sweeps and
@@ -35,6 +40,7 @@ pub mod memory;
 mod plan;
 mod read;
 mod rooms;
+mod scenario;
 pub mod seek;
 mod system;
 mod text;
@@ -55,6 +61,7 @@ pub use plan::spec::{Demand, Options, Plan, Point, QueueLength, RunSpec, Sample,
 pub use plan::tasks::{RunTask, RunTasks};
 pub use plan::unloaded::Unloaded;
 pub use rooms::{ROOMS, TABLES, TableOf, of_file};
+pub use scenario::Scenario;
 pub use system::engine::{Engine, EngineKind};
 pub use system::envs::Envs;
 pub use system::ideal::IdealName;

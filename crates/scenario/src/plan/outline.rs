@@ -1,15 +1,51 @@
-//! A minimal system with a given entry, the entries that it needs in other slots, and the settings
-//! that its META implies. Tests build systems with it; the reader of scenarios does not use it.
+//! Systems as keys and values, for scenarios that are built in Rust; and for an entry a minimal system
+//! with the entries that it needs in other slots and the settings that its META implies, for tests.
+//! The reader of scenarios does not use them.
 
 use crate::plan::render::quoted;
-use crate::system::slots::SLOTS;
+use crate::system::slots::{SLOTS, slots};
 use std::collections::VecDeque;
 
-/// A system as dotted keys with their values, in the order in which they were set.
+/// A system as dotted keys with their values, in the order in which they were set. A method per slot
+/// puts an entry with its parameters in the slot; a slot without an entry stays empty or has its default.
+///
+/// ```
+/// use base::params::Params as _;
+/// let limit = base::params::Auto::Set(base::Limit::Packets(50));
+/// let queue = fabric::qdisc::droptail::Params { limit, ..fabric::qdisc::droptail::Params::defaults() };
+/// let system = scenario::Outline::named("TCP").transport(proto::transport::newreno::Params::defaults()).qdisc(queue);
+/// assert_eq!(system.get("qdisc.limit"), Some("50pkt"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline(Vec<(String, String)>);
 
+/// Generates the methods that fill slots from the table of slots.
+macro_rules! fill {
+    ($($(#[doc = $about:literal])+ $slot:ident: $($module:ident)::+, $unfilled:ident $(($kind:literal, $source:literal))?;)*) => {
+        impl Outline {
+            $(
+                #[doc = concat!("Puts an entry in the slot `", stringify!($slot), "`, in place of the entry that was there.")]
+                ///
+                $(#[doc = $about])+
+                pub fn $slot(self, entry: impl Into<$($module)::+::AnyParams>) -> Outline {
+                    let entry = entry.into();
+                    self.fill(stringify!($slot), entry.name(), entry.changed())
+                }
+            )*
+        }
+    };
+}
+slots!(fill);
+
 impl Outline {
+    /// Creates a system with this label and empty slots.
+    pub fn named(label: &str) -> Outline {
+        Outline::default().set("label", label)
+    }
+    fn fill(self, slot: &str, kind: &str, values: Vec<(&'static str, String)>) -> Outline {
+        let system = self.without(slot).set(&format!("{slot}.kind"), kind);
+        values.iter().fold(system, |system, (key, value)| system.set(&format!("{slot}.{key}"), value))
+    }
     /// Sets a key of the system, such as `qdisc.limit`, replacing an earlier value.
     pub fn set(mut self, key: &str, value: &str) -> Outline {
         match self.0.iter_mut().find(|(known, _)| known == key) {

@@ -1,6 +1,6 @@
 //! A system: a list of named slots and the entries in them. The table at the end of this file is
-//! the only list of slots; the struct, its reader and writer, its keys and its checks are generated
-//! from this table.
+//! the only list of slots; the struct, its reader and writer, its keys and its checks, and the methods
+//! that fill slots in Rust are generated from this table.
 
 use crate::system::envs::Envs;
 use base::given::{Given, GivenPart};
@@ -181,24 +181,32 @@ macro_rules! system {
     (@taken $other:ident $read:expr) => { $read?? };
 }
 
-system! {
-    /// The transport of hosts.
-    transport: proto::transport, needed;
-    /// The policy of hosts, between the transport and the NIC.
-    policy: proto::policy, optional;
-    /// The queue discipline of every switch port.
-    qdisc: fabric::qdisc, default("droptail", "what most switches do");
-    /// The buffer of every switch, which its ports share.
-    buffer: fabric::buffer, optional;
-    /// The router, which chooses among several next hops.
-    router: fabric::router, default("ecmp", "what most networks do");
-    /// The agent of every port, next to the queue.
-    agent: fabric::agent, optional;
-    /// The controller of the network.
-    controller: fabric::controller, optional;
-    /// The receiver of hosts, for which arriving packets may wait.
-    receiver: fabric::receiver, optional;
+/// Calls a macro with the table of slots.
+macro_rules! slots {
+    ($then:ident) => {
+        $then! {
+            /// The transport of hosts.
+            transport: proto::transport, needed;
+            /// The policy of hosts, between the transport and the NIC.
+            policy: proto::policy, optional;
+            /// The queue discipline of every switch port.
+            qdisc: fabric::qdisc, default("droptail", "what most switches do");
+            /// The buffer of every switch, which its ports share.
+            buffer: fabric::buffer, optional;
+            /// The router, which chooses among several next hops.
+            router: fabric::router, default("ecmp", "what most networks do");
+            /// The agent of every port, next to the queue.
+            agent: fabric::agent, optional;
+            /// The controller of the network.
+            controller: fabric::controller, optional;
+            /// The receiver of hosts, for which arriving packets may wait.
+            receiver: fabric::receiver, optional;
+        }
+    };
 }
+pub(crate) use slots;
+
+slots!(system);
 
 #[cfg(test)]
 mod tests {

@@ -103,7 +103,7 @@ pub enum Style {
 }
 
 /// The first problems of a scenario, or the first warnings about it, in the order of the file, and how many more there are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
     more: usize,
@@ -338,6 +338,12 @@ impl fmt::Display for Diagnostic {
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(Style::Plain))
+    }
+}
+/// Writes the same text: a program whose `main` returns the problems, or that unwraps them, shows them as a person reads them.
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{self}", if self.items.is_empty() { "" } else { "\n" })
     }
 }
 impl std::error::Error for Diagnostics {}
