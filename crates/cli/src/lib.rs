@@ -215,6 +215,12 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
     }
 }
 
+/// Compiles and runs the examples of the page about the Rust library. In this crate because a crate that is
+/// published contains no file from outside its folder.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Page;
+
 #[cfg(test)]
 mod tests {
     use super::*;

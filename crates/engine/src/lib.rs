@@ -1,5 +1,10 @@
-//! The event engine: links that carry packets, ports that serve them, wakers (hosts and switches),
-//! and the order of all their events.
+//! The event engine of the network simulator flowloom: links that carry packets, ports that serve
+//! them, wakers (hosts and switches), and the order of all their events.
+//!
+//! A program that simulates uses the crate `flowloom-sim`, which fills the engine with hosts and
+//! switches. This crate is for other worlds: implement [`World`], describe each link with a
+//! [`LinkSpec`], and run them with an [`Engine`]. The types of packets are those of the world; see
+//! [`Wire`].
 //!
 //! It moves packets and does not know protocols, queue disciplines or routes. One event is pending
 //! per entity: the delivery of a link's first packet, a waker's next wake-up, the next global

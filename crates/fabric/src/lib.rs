@@ -1,7 +1,28 @@
-//! The parts of switches and of the network: ports with queue disciplines and agents, routers,
-//! controllers, the network itself, and the receivers of hosts.
+//! The part of the network simulator flowloom that runs in switches, and the network itself.
 //!
-//! Sans-IO, like `proto`.
+//! [`net`] describes hosts, switches and links; [`routes`] has the next hops of every destination. Each
+//! entry of [`qdisc`] (queue disciplines), [`buffer`] (shared memory of switches), [`router`], [`agent`]
+//! (logic of ports), [`controller`] and [`receiver`] is a module with `META`, `Params` and a machine.
+//! [`ideal`] has ideal schedules of flows, for comparison.
+//!
+//! ```
+//! use base::{Dur, HostId, Rate};
+//! use fabric::{net::NetBuilder, routes::Routes};
+//!
+//! let mut net = NetBuilder::default();
+//! let hosts = [net.host("a", None), net.host("b", None)];
+//! let switch = net.switch("s", 1);
+//! hosts.map(|host| net.cable(host, switch, Rate::from_gbps(10), Dur::from_us(1)));
+//! let net = net.build();
+//! let routes = Routes::new(&net, &[]);
+//! let next = routes.candidates(switch, HostId(1));
+//! assert_eq!((next.len(), net.link_name(next[0])), (1, "s->b".to_owned()));
+//! // A packet of 1000 + 40 bytes is sent twice, each time over 1 us of cable.
+//! assert_eq!(routes.ideal_fct(&net, HostId(0), HostId(1), 1000, 1460, 40), (Rate::from_gbps(10).tx_time(1040) + Dur::from_us(1)) * 2);
+//! ```
+//!
+//! Sans-IO, like [`proto`], which has the part that runs on hosts. The crate `flowloom-sim` runs both in
+//! virtual time.
 
 pub mod agent;
 pub mod bucket;

@@ -1,4 +1,7 @@
-//! Plug-ins of flowloom: protocols in a file that the simulator loads at run time.
+//! Plug-ins of the network simulator flowloom: protocols in a file that the simulator loads at run time.
+//!
+//! The author of a plug-in implements a trait and exports it with a macro, as in the example below. The
+//! crate has no dependencies. The simulator is the crate `flowloom-sim`.
 //!
 //! A plug-in belongs to a room, and exports a table of functions. [`congestion`] has the table of the
 //! room and the trait that an author implements; [`abi`] is common to all tables, and

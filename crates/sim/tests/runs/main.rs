@@ -8,6 +8,7 @@ mod common;
 #[path = "../../../engine/tests/reference/mod.rs"]
 mod reference;
 
+mod built;
 mod collectives;
 mod conformance;
 mod controllers;
