@@ -86,6 +86,12 @@ wheel: build ## build a wheel that installs without Rust, in target/wheels; run 
 	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export,seek]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
 	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
 
+# In a folder of its own, so that it does not replace what other commands have compiled.
+.PHONY: crates
+crates: | tools ## package the crates that are published and compile each package, as `cargo publish` does (minutes); needs network, publishes nothing
+	$(call say,cargo publish --dry-run)
+	@CARGO_TARGET_DIR=target/crates $(CARGO) publish --workspace --dry-run --locked --quiet --allow-dirty
+
 # ---------------------------------------------------------------- use
 
 .PHONY: demo

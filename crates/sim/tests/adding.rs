@@ -137,6 +137,7 @@ fn tree_with(examples: &[Example], scenario: &str) -> Tree {
     let manifest = tree.get_mut("Cargo.toml").expect("just read");
     *manifest = manifest.replacen("[workspace.package]\nversion = \"", "[workspace.package]\nversion = \"0.0.0-adding+", 1);
     assert!(manifest.contains("0.0.0-adding"), "Cargo.toml gives the packages a version");
+    *manifest = manifest.replace(&format!("version = \"{}\", package", env!("CARGO_PKG_VERSION")), "package");
     let tests = "crates/sim/tests";
     let own = tree.remove(&format!("{tests}/adding/scenario.rs")).expect("it is next to this file");
     tree.retain(|path, _| !path.starts_with(tests));

@@ -159,6 +159,43 @@ fn no_crate_arrow_leads_up() {
     }
 }
 
+/// Returns how many folders the files that a text includes lie above its own folder, at most.
+fn highest_include(text: &str) -> usize {
+    let includes = ["include_str!(", "include_bytes!("].into_iter().flat_map(|word| text.split(word).skip(1));
+    includes
+        .map(|rest| {
+            rest.trim_start_matches("concat!(").trim_start_matches('"').split("../").take_while(|part| part.is_empty()).count()
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// `make crates` compiles the packages. This test finds what would break them: a crate that is not published, a page of the
+/// registry without a text, a file outside the package.
+#[test]
+fn crates_that_are_published_need_only_each_other_and_their_own_files() {
+    assert_eq!(
+        ["include_str!(\"../../a\")", "include_str!(concat!(\"../\", \"a\"))", "include_bytes!(\"a\")", ""].map(highest_include),
+        [2, 1, 0, 0]
+    );
+    let manifest = |name: &str| read(&root().join("crates").join(name).join("Cargo.toml"));
+    let published: Vec<&str> =
+        CRATES.into_iter().map(|(name, _)| name).filter(|name| !manifest(name).contains("\npublish = false\n")).collect();
+    assert_eq!(published, ["plugin", "base", "engine", "proto", "fabric", "scenario", "sim"]);
+    for &name in &published {
+        let manifest = manifest(name);
+        for key in ["description", "license", "readme", "keywords", "categories", "rust-version"] {
+            assert!(manifest.contains(&format!("\n{key}")), "crates/{name} has no `{key}`");
+        }
+        let (_, may_use) = CRATES.into_iter().find(|(known, _)| *known == name).unwrap();
+        assert!(may_use.iter().all(|other| published.contains(other)), "crates/{name} needs a crate that is not published");
+        for (path, text) in sources(name) {
+            let folders = path.matches(['/', '\\']).count();
+            assert!(highest_include(&text) <= folders + 1, "crates/{name}/src/{path} includes a file outside the crate");
+        }
+    }
+}
+
 #[test]
 fn no_file_or_folder_needs_one_that_needs_it() {
     let mut found = Vec::new();
