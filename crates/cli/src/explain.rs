@@ -40,7 +40,7 @@ pub fn text(kind: &str) -> Result<String, Failure> {
 }
 
 /// The extensions of plug-ins.
-const PLUGINS: [&str; 4] = ["so", "dylib", "dll", "py"];
+const PLUGINS: [&str; 5] = ["so", "dylib", "dll", "wasm", "py"];
 
 /// Protocols that flowloom does not have: their names, the nearest transport, and what both have in
 /// common.

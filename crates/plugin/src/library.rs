@@ -14,9 +14,9 @@ use std::sync::OnceLock;
 pub const EXAMPLE_FILE: &str = "example";
 
 /// Largest number of parameters and of counters, and the longest text, in bytes.
-const MOST: (u64, u64, usize) = (64, 16, 4096);
+pub const MOST: (u64, u64, usize) = (64, 16, 4096);
 /// Largest block, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+pub const MOST_BYTES: u64 = 1 << 20;
 
 /// A plug-in whose table is checked. It is never unloaded.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub enum Code {
     Native,
     /// In the Python interpreter, on one thread.
     Python,
+    /// In a sandbox: WebAssembly.
+    Sandbox,
 }
 
 /// A parameter as the plug-in declares it.

@@ -42,6 +42,7 @@ mod _core {
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         ::scenario::set_interpreter(super::script::load);
+        ::scenario::set_wasmtime(super::script::wasmtime);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyString, PyType};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 /// An acknowledgment of new data, as a Python plug-in sees it.
 #[pyclass(frozen, get_all, name = "Ack", module = "flowloom._core")]
@@ -104,6 +105,15 @@ pub fn load(path: &str, text: &str, digest: &str) -> Result<Library, String> {
         let table = table(py, path, text, &format!("flowloom_plugin_{digest}")).map_err(|error| why(py, &error))?;
         // Safety: the table and all that it names live for ever.
         unsafe { Library::new(table, path, digest, Code::Python) }
+    })
+}
+
+/// Returns the folder of the package `wasmtime`, without importing it. Its own loader would load the library too.
+pub fn wasmtime() -> Option<PathBuf> {
+    Python::attach(|py| {
+        let spec = py.import("importlib.util").ok()?.call_method1("find_spec", ("wasmtime",)).ok()?;
+        let folders: Vec<PathBuf> = spec.getattr("submodule_search_locations").ok()?.extract().ok()?;
+        folders.into_iter().next()
     })
 }
 

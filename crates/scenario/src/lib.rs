@@ -67,3 +67,4 @@ pub use system::envs::Envs;
 pub use system::ideal::IdealName;
 pub use system::slots::{Nic, SLOTS, Slot, System, SystemPart, Unfilled};
 pub use text::diag::{Diagnostic, Diagnostics, Style};
+pub use wasm::set_wasmtime;

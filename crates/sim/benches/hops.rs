@@ -8,7 +8,7 @@
 use scenario::Options;
 use sim::{Continue, EventOrder, Threads};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// A scenario of the folder with settings, and the ends of its shorter and its longer run.
@@ -48,6 +48,8 @@ const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
 const NDP: &str = "NDP, as pFabric's";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
 const DCTCP: &str = "DCTCP, fat-tree k=8";
+/// The row that needs the Python package `wasmtime`.
+const WASM: &str = "DCTCP as a plug-in in WebAssembly";
 
 /// A row without required or desired values.
 const PLAIN: Row = Row {
@@ -61,7 +63,7 @@ const PLAIN: Row = Row {
     both_orders: false,
 };
 
-const ROWS: [Row; 23] = [
+const ROWS: [Row; 24] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), both_orders: true, ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -88,6 +90,12 @@ const ROWS: [Row; 23] = [
         name: "DCTCP as a plug-in in C, fat-tree k=8",
         work: Work { file: "plugin", set: "system.DCTCP.transport.path=../target/bench-plugin.so", ..K8 },
         share_of: Some((DCTCP, 0.99)),
+        ..PLAIN
+    },
+    Row {
+        name: WASM,
+        work: Work { file: "plugin", set: "system.DCTCP.transport.path=../target/bench-plugin.wasm", ..K8 },
+        share_of: Some((DCTCP, 0.88)),
         ..PLAIN
     },
     Row { name: "DCQCN, as DCTCP's", work: Work { file: "dcqcn", ..K8 }, share_of: Some((DCTCP, 0.7)), ..PLAIN },
@@ -224,6 +232,7 @@ fn one(file: &str, set: &[&str], threads: Threads, order: EventOrder) {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let pair = |s: &&str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     let options = Options { set: set.iter().filter_map(pair).collect(), ..Options::default() };
+    scenario::set_wasmtime(wasmtime);
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
     for point in &plan.points {
         let begun = Instant::now(); // Reading the scenario does not count.
@@ -333,8 +342,25 @@ fn build_plugin() {
     assert!(cc.status().is_ok_and(|status| status.success()), "{cc:?} failed");
 }
 
+/// Translates the plug-in in WebAssembly that a row runs, with the package of the Python environment. Returns whether
+/// it is installed.
+fn build_module() -> bool {
+    let root = folder().join("..");
+    let mut python = Command::new(root.join(".venv/bin/python"));
+    python.args(["-c", "import sys, wasmtime; open(sys.argv[2], 'wb').write(wasmtime.wat2wasm(open(sys.argv[1]).read()))"]);
+    python.arg(root.join("crates/plugin/tests/dctcp.wat")).arg(root.join("target/bench-plugin.wasm"));
+    python.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Returns the folder of the package `wasmtime` in the Python environment.
+fn wasmtime() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(folder().join("../.venv/lib")).ok()?;
+    versions.filter_map(|version| Some(version.ok()?.path().join("site-packages/wasmtime"))).find(|found| found.is_dir())
+}
+
 fn table() {
     build_plugin();
+    let has_wasmtime = build_module();
     println!(
         "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
@@ -349,6 +375,10 @@ fn table() {
     );
     let mut speeds: Vec<(&str, f64)> = Vec::new();
     for row in &ROWS {
+        if row.name == WASM && !has_wasmtime {
+            println!("{:<46} {:>16}", row.name, "no wasmtime");
+            continue;
+        }
         let [short, long] = row.work.timed.map(|end| timed(&row.work, end));
         let ns = (long.cpu_s - short.cpu_s) / (long.hops - short.hops) * 1e9;
         speeds.push((row.name, 1e3 / ns));

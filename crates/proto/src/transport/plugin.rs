@@ -1,7 +1,7 @@
 //! Plug-ins: a congestion controller on the TCP machine, from a file that is loaded at run time.
 //!
-//! The file `path` is a shared library with a table of functions, or a Python file with a class; its
-//! own parameters follow those of the TCP machine. docs/plugins.md explains how to write one.
+//! The file `path` is a shared library or a module of WebAssembly with a table of functions, or a
+//! Python file with a class; its own parameters follow those of the TCP machine. docs/plugins.md explains how to write one.
 //! `path = "example"` is the plug-in that flowloom contains: DCTCP.
 //!
 //! Source: the plug-in.
@@ -30,7 +30,7 @@ use base::{Dur, Time};
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "a congestion controller from a file: a shared library, or Python",
+    summary: "a congestion controller from a file: a shared library, WebAssembly, or Python",
     source: "the plug-in",
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
     implies: &[("transport.path", ::plugin::library::EXAMPLE_FILE), ("qdisc.kind", "ecn_threshold")],
@@ -42,8 +42,8 @@ base::params! {
     /// Parameters of all plug-ins.
     pub struct Common {
         ..tcp: Options {}
-        /// The file of the plug-in, relative to the folder of the scenario: a shared library or a Python file; `example`: the plug-in that
-        /// flowloom contains.
+        /// The file of the plug-in, relative to the folder of the scenario: a shared library, a module of WebAssembly or a Python file;
+        /// `example`: the plug-in that flowloom contains.
         path: String = "", "";
     }
 }

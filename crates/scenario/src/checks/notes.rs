@@ -51,6 +51,7 @@ fn code(draft: &Draft) -> Vec<String> {
     for plugin in plugins {
         let line = match plugin.code {
             Code::Native => "native code, which runs with your rights: use only plug-ins that you trust",
+            Code::Sandbox => "WebAssembly, which runs in a sandbox: no files, no clock",
             Code::Python => {
                 "Python code, which runs with your rights, on one thread; a call takes longer than a packet of the simulator, so that runs take several times as long"
             }

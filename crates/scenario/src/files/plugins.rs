@@ -19,6 +19,8 @@ pub type Interpreter = fn(&str, &str, &str) -> Result<Library, String>;
 
 /// The ending of files for the interpreter.
 const SCRIPT: &str = ".py";
+/// The ending of files in WebAssembly.
+const MODULE: &str = ".wasm";
 
 static INTERPRETER: OnceLock<Interpreter> = OnceLock::new();
 
@@ -55,9 +57,10 @@ fn load(path: &str, content: &[u8]) -> Result<&'static Library, String> {
     if let Some(known) = loaded.iter().find(|known| known.digest == digest && known.file == path) {
         return Ok(known);
     }
-    let library = match path.ends_with(SCRIPT) {
-        true => script(path, content, &digest)?,
-        false => native(path, content, &digest)?,
+    let library = match path {
+        _ if path.ends_with(SCRIPT) => script(path, content, &digest)?,
+        _ if path.ends_with(MODULE) => wasm::load(path, content, &digest)?,
+        _ => native(path, content, &digest)?,
     };
     let library: &'static Library = Box::leak(Box::new(library));
     loaded.push(library);

@@ -1,0 +1,121 @@
+//! What a module declares: the types of its functions, and an instance that has only been asked for
+//! its table.
+
+use crate::interface::{Func, RawVal, StoreItem};
+use crate::wasmtime::{Module, Store};
+
+/// The function that a file exports, its memory, and its table of functions.
+pub const EXPORTS: [&str; 3] = ["flowloom_plugin", "memory", "__indirect_function_table"];
+
+/// Largest memory of an instance, in bytes.
+const MEMORY: i64 = 16 << 20;
+/// Instructions that so many calls in a row may execute together.
+pub const FUEL: u64 = 500_000_000;
+pub const CALLS: u32 = 256;
+/// Longest text, in bytes.
+const TEXT: usize = 4096;
+/// Largest number of values of parameters.
+pub const VALUES: usize = 64;
+
+/// Names the functions of a table with their types, in its order.
+macro_rules! roles {
+    ($($role:ident $name:literal $type:literal,)*) => {
+        /// A function of a plug-in, as an index.
+        #[allow(missing_docs, reason = "the table of a plug-in describes them")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Role { $($role,)* }
+        /// The names of functions and their types.
+        pub const ROLES: &[(&str, &str)] = &[$(($name, $type),)*];
+    };
+}
+
+roles! {
+    // The head of the table.
+    Close "close" "(i32) -> ()",
+    Destroy "destroy" "(i32) -> ()",
+    Failure "failure" "() -> (i32)",
+    // Congestion control.
+    Create "create" "(i32 i32 i32 i32) -> (i32)",
+    Open "open" "(i32 i32 i32) -> (i32)",
+    OnAck "on_ack" "(i32 i32 i32 i32) -> (i32)",
+    OnLoss "on_loss" "(i32 i32 i32 i32 i32) -> (i32)",
+    OnMark "on_mark" "(i32 i32 i32 i32 i32) -> (i32)",
+    BeforeLoss "before_loss" "(i32 i32 i32 i64) -> (i32)",
+    OnSent "on_sent" "(i32 i32 i64 i64) -> (i32)",
+    Most "most" "(i32 i32 i32) -> (i32)",
+    NotBefore "not_before" "(i32 i32 i64 i32) -> (i32)",
+    Inherit "inherit" "(i32 i32 i32) -> (i32)",
+    Count "count" "(i32 i32) -> (i32)",
+}
+
+/// A module with what its table declares.
+pub struct GuestModule {
+    /// The compiled file.
+    pub code: Module,
+    /// The address of its table.
+    pub table: u32,
+    /// The index of each function in the module's table of functions; 0: it does not exist.
+    pub functions: [u32; ROLES.len()],
+    /// Passed to `create`.
+    pub context: u32,
+    /// Bytes of a controller.
+    pub own_size: u32,
+    /// Bytes of the state of a flow.
+    pub state_size: u32,
+    /// The number of its counters.
+    pub counters: usize,
+    /// The number of its parameters.
+    pub parameters: usize,
+}
+
+/// An instance without the region of the simulator.
+pub struct Bare {
+    /// The instance.
+    pub store: Store,
+    /// Its memory.
+    pub memory: StoreItem,
+    /// The address of its table.
+    pub table: u32,
+}
+
+impl Bare {
+    /// Creates an instance and asks for its table.
+    pub fn new(module: &Module) -> Result<Bare, String> {
+        let start = |why| format!("it cannot be started: {why}");
+        let mut store = Store::new(module, FUEL, MEMORY).map_err(start)?;
+        let [function, memory, _] = EXPORTS;
+        let memory = store.memory(memory).ok_or_else(|| format!("it exports no memory `{memory}`"))?;
+        let asked = store.function(function).ok_or_else(|| format!("it exports no function `{function}`"))?;
+        let found = store.type_of(&asked);
+        if found != "() -> (i32)" {
+            return Err(format!("its function `{function}` has the type {found} instead of () -> (i32)"));
+        }
+        let mut words = [RawVal::new(0)];
+        // Safety: the type was checked.
+        let table = unsafe { store.call(&asked, &mut words) };
+        table.map_err(|why| format!("its function `{function}` fails: {why}"))?;
+        Ok(Bare { store, memory, table: words[0].word as u32 })
+    }
+    /// Returns the memory of the instance.
+    pub fn bytes(&self) -> &[u8] {
+        let (base, size) = (self.store.base(&self.memory), self.store.size(&self.memory));
+        // Safety: nothing runs while the bytes are borrowed.
+        if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(base, size) } }
+    }
+    /// Returns the function with an index, if its type is that of its role.
+    pub fn function(&self, role: usize, index: u32) -> Result<Func, String> {
+        let (name, wanted) = ROLES[role];
+        let [.., table] = EXPORTS;
+        let found = self.store.at(table, index);
+        let found = found.ok_or_else(|| format!("its `{name}` is {index}, which is no function of its exported `{table}`"))?;
+        let of = self.store.type_of(&found);
+        if of == wanted { Ok(found) } else { Err(format!("its function `{name}` has the type {of} instead of {wanted}")) }
+    }
+}
+
+/// Returns the text at an address, without the zero byte at its end.
+pub fn text(bytes: &[u8], at: u32) -> Option<&[u8]> {
+    let rest = bytes.get(at as usize..).filter(|_| at != 0)?;
+    let length = rest.iter().take(TEXT).position(|byte| *byte == 0)?;
+    rest.get(..length)
+}

@@ -1,0 +1,269 @@
+//! The engine with its settings, compiled modules, and instances.
+//!
+//! The library is that of the Python package `wasmtime`, version 50. Another version is refused,
+//! because its structures may differ.
+
+use crate::interface::{
+    EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Func, Functions, Instance, OfExtern, OfVal, Opaque, PointerVec,
+    RawVal, StoreItem, Val, text,
+};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The version of the package whose structures this file declares.
+const MAJOR: &str = "50";
+
+/// The environment variable that names the folder of the package, for programs without Python.
+pub const PACKAGE: &str = "FLOWLOOM_WASMTIME";
+
+/// Largest stack of a call, in bytes.
+const STACK: usize = 256 << 10;
+
+/// Bytes by which a memory may grow in place: a page of WebAssembly, and a page of the system, so that the memories of hosts
+/// do not begin at multiples of a power of two, which would be in the same sets of the processor's caches.
+const GROWTH: u64 = (64 << 10) + (4 << 10);
+
+/// The library and its engine. Neither is ever unloaded.
+pub struct Wasmtime {
+    functions: Functions,
+    engine: Opaque,
+}
+
+// Safety: an engine may be used on any thread.
+unsafe impl Send for Wasmtime {}
+unsafe impl Sync for Wasmtime {}
+
+/// Returns the folder of the Python package, if it is installed.
+pub type Find = fn() -> Option<PathBuf>;
+
+static FIND: OnceLock<Find> = OnceLock::new();
+
+/// Sets how the Python package is found. The first call counts.
+pub fn set_wasmtime(find: Find) {
+    let _ = FIND.set(find);
+}
+
+impl Wasmtime {
+    /// Returns the library, which the first call loads. The error completes a sentence about a
+    /// plug-in.
+    pub fn get() -> Result<&'static Wasmtime, String> {
+        static LOADED: Mutex<Option<&'static Wasmtime>> = Mutex::new(None);
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = *loaded {
+            return Ok(known);
+        }
+        let package = std::env::var_os(PACKAGE).map(PathBuf::from).or_else(|| FIND.get().and_then(|find| find()));
+        let package =
+            package.ok_or("WebAssembly needs the Python package `wasmtime`: install it with `pip install 'flowloom[wasm]'`")?;
+        let made: &'static Wasmtime = Box::leak(Box::new(Wasmtime::of(&package)?));
+        *loaded = Some(made);
+        Ok(made)
+    }
+    fn of(package: &Path) -> Result<Wasmtime, String> {
+        let found = version(package).unwrap_or_else(|| "of unknown version".to_owned());
+        if found.split('.').next() != Some(MAJOR) {
+            return Err(format!(
+                "WebAssembly needs version {MAJOR} of the Python package `wasmtime`, and `{}` is {found}: `pip install 'flowloom[wasm]'`",
+                package.display()
+            ));
+        }
+        let system = if cfg!(windows) {
+            "win32"
+        } else if cfg!(target_os = "macos") {
+            "darwin"
+        } else {
+            "linux"
+        };
+        let name = if cfg!(windows) { "_wasmtime" } else { "_libwasmtime" };
+        let folder = package.join(format!("{system}-{}", std::env::consts::ARCH));
+        let file = folder.join(format!("{name}{}", std::env::consts::DLL_SUFFIX));
+        // Safety: the library of the package, whose version is known.
+        let library = unsafe { libloading::Library::new(&file) };
+        let library = library.map_err(|why| format!("the library of the Python package `wasmtime` cannot be loaded: {why}"))?;
+        let functions = unsafe { Functions::of(&library) };
+        let functions = functions.map_err(|why| format!("the library of the Python package `wasmtime` is not complete: {why}"))?;
+        std::mem::forget(library);
+        let engine = unsafe { engine(&functions) };
+        Ok(Wasmtime { functions, engine })
+    }
+    /// Compiles a module, which is kept for ever, and may have no imports.
+    pub fn module(&'static self, content: &[u8]) -> Result<Module, String> {
+        let f = &self.functions;
+        let (mut module, mut imports) = (ptr::null_mut(), PointerVec::EMPTY);
+        unsafe {
+            let error = (f.wasmtime_module_new)(self.engine, content.as_ptr(), content.len(), &mut module);
+            if !error.is_null() {
+                return Err(f.error(error));
+            }
+            (f.wasmtime_module_imports)(module, &mut imports);
+            let name = |one| format!("`{}.{}`", text(&*(f.wasm_importtype_module)(one)), text(&*(f.wasm_importtype_name)(one)));
+            let names: Vec<String> = imports.items().iter().take(MOST_NAMES).map(|one| name(*one)).collect();
+            let more = if imports.size > MOST_NAMES { " and others" } else { "" };
+            (f.wasm_importtype_vec_delete)(&mut imports);
+            if !names.is_empty() {
+                return Err(format!("it imports {}{more}, and a plug-in may import nothing", names.join(", ")));
+            }
+        }
+        Ok(Module { wasmtime: self, module })
+    }
+}
+
+/// Imports that a message names.
+const MOST_NAMES: usize = 4;
+
+/// Returns the version of the package in a folder, from the name of the folder with its metadata.
+fn version(package: &Path) -> Option<String> {
+    let files = std::fs::read_dir(package.parent()?).ok()?;
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| Some(name.strip_prefix("wasmtime-")?.strip_suffix(".dist-info")?.to_owned())).min()
+}
+
+/// Makes an engine whose code gives the same results everywhere.
+unsafe fn engine(f: &Functions) -> Opaque {
+    unsafe {
+        let config = (f.wasm_config_new)();
+        (f.wasmtime_config_consume_fuel_set)(config, true);
+        (f.wasmtime_config_max_wasm_stack_set)(config, STACK);
+        // Explicit checks of bounds instead of guard pages: no signal handlers in the user's process, no address space for
+        // thousands of hosts, and fewer misses in the caches.
+        (f.wasmtime_config_signals_based_traps_set)(config, false);
+        (f.wasmtime_config_memory_reservation_set)(config, 0);
+        (f.wasmtime_config_memory_reservation_for_growth_set)(config, GROWTH);
+        (f.wasmtime_config_memory_guard_size_set)(config, 0);
+        (f.wasmtime_config_cranelift_nan_canonicalization_set)(config, true);
+        (f.wasmtime_config_parallel_compilation_set)(config, false);
+        for off in [
+            f.wasmtime_config_wasm_threads_set,
+            f.wasmtime_config_wasm_relaxed_simd_set,
+            f.wasmtime_config_wasm_multi_memory_set,
+            f.wasmtime_config_wasm_memory64_set,
+            f.wasmtime_config_wasm_exceptions_set,
+            f.wasmtime_config_wasm_gc_set,
+        ] {
+            off(config, false);
+        }
+        (f.wasm_engine_new_with_config)(config)
+    }
+}
+
+/// A compiled module.
+pub struct Module {
+    wasmtime: &'static Wasmtime,
+    module: Opaque,
+}
+
+// Safety: a module may be used on any thread.
+unsafe impl Send for Module {}
+unsafe impl Sync for Module {}
+
+/// An instance of a module: its memory, its globals and its fuel. It shares nothing with others.
+pub struct Store {
+    wasmtime: &'static Wasmtime,
+    store: Opaque,
+    context: Opaque,
+    instance: Instance,
+}
+
+// Safety: a store is used on one thread at a time.
+unsafe impl Send for Store {}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        unsafe { (self.wasmtime.functions.wasmtime_store_delete)(self.store) }
+    }
+}
+
+impl Store {
+    /// Creates an instance of a module with `fuel`, and calls its start function. Its memory has at
+    /// most `memory` bytes.
+    pub fn new(module: &Module, fuel: u64, memory: i64) -> Result<Store, String> {
+        /// Entries of tables, instances, tables and memories.
+        const LIMITS: [i64; 4] = [10_000, 1, 4, 1];
+        let functions = &module.wasmtime.functions;
+        let [entries, instances, tables, memories] = LIMITS;
+        unsafe {
+            let store = (functions.wasmtime_store_new)(module.wasmtime.engine, ptr::null_mut(), None);
+            (functions.wasmtime_store_limiter)(store, memory, entries, instances, tables, memories);
+            let context = (functions.wasmtime_store_context)(store);
+            let mut made = Store { wasmtime: module.wasmtime, store, context, instance: Instance { store: 0, private: 0 } };
+            made.set_fuel(fuel);
+            let mut trap = ptr::null_mut();
+            let error = (functions.wasmtime_instance_new)(context, module.module, ptr::null(), 0, &mut made.instance, &mut trap);
+            if error.is_null() && trap.is_null() { Ok(made) } else { Err(functions.why(error, trap)) }
+        }
+    }
+    /// Sets how many instructions may run from now on.
+    pub fn set_fuel(&mut self, fuel: u64) {
+        let error = unsafe { (self.wasmtime.functions.wasmtime_context_set_fuel)(self.context, fuel) };
+        assert!(error.is_null(), "fuel is configured");
+    }
+    fn export(&self, name: &str, kind: u8) -> Option<OfExtern> {
+        let mut found = Extern { kind: u8::MAX, of: OfExtern { func: Func::NONE } };
+        let of = self.wasmtime.functions.wasmtime_instance_export_get;
+        let exists = unsafe { of(self.context, &self.instance, name.as_ptr().cast(), name.len(), &mut found) };
+        (exists && found.kind == kind).then_some(found.of)
+    }
+    /// Returns an exported function.
+    pub fn function(&self, name: &str) -> Option<Func> {
+        self.export(name, EXTERN_FUNC).map(|of| unsafe { of.func })
+    }
+    /// Returns the exported memory.
+    pub fn memory(&self, name: &str) -> Option<StoreItem> {
+        self.export(name, EXTERN_MEMORY).map(|of| unsafe { of.item })
+    }
+    /// Returns the function at an index of an exported table; `None` if there is none.
+    pub fn at(&self, table: &str, index: u32) -> Option<Func> {
+        let table = unsafe { self.export(table, EXTERN_TABLE)?.item };
+        let mut found = Val { kind: u8::MAX, of: OfVal { largest: [0; 3] } };
+        let exists = unsafe { (self.wasmtime.functions.wasmtime_table_get)(self.context, &table, index.into(), &mut found) };
+        let func = unsafe { found.of.func };
+        (exists && found.kind == FUNCREF && func.store != 0).then_some(func)
+    }
+    /// Returns the type of a function as text: `(i32 i64) -> (i32)`.
+    pub fn type_of(&self, function: &Func) -> String {
+        const KINDS: [&str; 4] = ["i32", "i64", "f32", "f64"];
+        let f = &self.wasmtime.functions;
+        unsafe {
+            let whole = (f.wasmtime_func_type)(self.context, function);
+            let words = |list: *const PointerVec| {
+                let kinds = (*list).items().iter().map(|one| (f.wasm_valtype_kind)(*one));
+                kinds.map(|kind| KINDS.get(usize::from(kind)).copied().unwrap_or("ref")).collect::<Vec<_>>().join(" ")
+            };
+            let text = format!("({}) -> ({})", words((f.wasm_functype_params)(whole)), words((f.wasm_functype_results)(whole)));
+            (f.wasm_functype_delete)(whole);
+            text
+        }
+    }
+    /// Returns where a memory begins. It may move when it grows.
+    #[inline(always)]
+    pub fn base(&self, memory: &StoreItem) -> *mut u8 {
+        unsafe { (self.wasmtime.functions.wasmtime_memory_data)(self.context, memory) }
+    }
+    /// Returns the size of a memory in bytes.
+    pub fn size(&self, memory: &StoreItem) -> usize {
+        unsafe { (self.wasmtime.functions.wasmtime_memory_data_size)(self.context, memory) }
+    }
+    /// Lets a memory grow by some pages of 64 KiB. Returns the address of the first new one.
+    pub fn grow(&mut self, memory: &StoreItem, pages: u32) -> Option<u32> {
+        let mut before = 0;
+        let error = unsafe { (self.wasmtime.functions.wasmtime_memory_grow)(self.context, memory, pages.into(), &mut before) };
+        if error.is_null() {
+            return u32::try_from(before << 16).ok();
+        }
+        unsafe { (self.wasmtime.functions.wasmtime_error_delete)(error) };
+        None
+    }
+    /// Calls a function. Results replace arguments.
+    ///
+    /// # Safety
+    ///
+    /// The function belongs to this store. `words` has a place for each of its arguments and results, and holds its arguments.
+    #[inline(always)]
+    pub unsafe fn call(&mut self, function: &Func, words: &mut [RawVal]) -> Result<(), String> {
+        let mut trap = ptr::null_mut();
+        let call = self.wasmtime.functions.wasmtime_func_call_unchecked;
+        let error = unsafe { call(self.context, function, words.as_mut_ptr(), words.len(), &mut trap) };
+        if error.is_null() && trap.is_null() { Ok(()) } else { Err(unsafe { self.wasmtime.functions.why(error, trap) }) }
+    }
+}
