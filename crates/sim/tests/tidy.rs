@@ -182,7 +182,7 @@ fn crates_that_are_published_need_only_each_other_and_their_own_files() {
     let manifest = |name: &str| read(&root().join("crates").join(name).join("Cargo.toml"));
     let published: Vec<&str> =
         CRATES.into_iter().map(|(name, _)| name).filter(|name| !manifest(name).contains("\npublish = false\n")).collect();
-    assert_eq!(published, ["plugin", "base", "engine", "proto", "fabric", "scenario", "sim"]);
+    assert_eq!(published, ["plugin", "wasm", "base", "engine", "proto", "fabric", "scenario", "sim"]);
     for &name in &published {
         let manifest = manifest(name);
         for key in ["description", "license", "readme", "keywords", "categories", "rust-version"] {
