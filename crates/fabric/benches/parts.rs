@@ -26,8 +26,15 @@ fn port(c: &mut Criterion, name: &str, waiting: u32, queue: &mut impl Qdisc) {
 }
 
 fn ports(c: &mut Criterion) {
-    let env =
-        Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, max_rtt: Dur::from_us(100), host_port: false, link: LinkId(0), seed: 0 };
+    let env = Env {
+        rate: Rate::from_gbps(10),
+        mtu_bytes: 1500,
+        max_rtt: Dur::from_us(100),
+        host_port: false,
+        to_host: false,
+        link: LinkId(0),
+        seed: 0,
+    };
     port(c, "strict: packet in and out", 20, &mut strict::Strict::new(&strict::Params::defaults(), &env));
     port(c, "pfabric: packet in and out", 20, &mut pfabric::Pfabric::new(&pfabric::Params::defaults(), &env));
     for waiting in [20, 240] {

@@ -43,7 +43,7 @@ mod tests {
 
     fn env(gbps: u64, rtt_us: u64) -> Env {
         let rate = Rate::from_gbps(gbps);
-        Env { rate, mtu_bytes: 1500, host_port: false, max_rtt: Dur::from_us(rtt_us), link: LinkId(0), seed: 0 }
+        Env { rate, mtu_bytes: 1500, host_port: false, to_host: false, max_rtt: Dur::from_us(rtt_us), link: LinkId(0), seed: 0 }
     }
 
     #[test]

@@ -120,6 +120,8 @@ pub struct Env {
     /// Whether the port is a host's NIC. The queue of a NIC has no limit unless the scenario sets
     /// one.
     pub host_port: bool,
+    /// Whether the port leads to a host.
+    pub to_host: bool,
     /// The port. Its stream of random numbers is named by the seed and this id.
     pub link: LinkId,
     /// Seed of the run.
@@ -222,7 +224,15 @@ mod tests {
 
     /// The environment of a 1 Gb/s switch port.
     pub(super) fn env() -> Env {
-        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, max_rtt: Dur::from_us(100), host_port: false, link: LinkId(0), seed: 1 }
+        Env {
+            rate: Rate::from_gbps(1),
+            mtu_bytes: 1500,
+            max_rtt: Dur::from_us(100),
+            host_port: false,
+            to_host: false,
+            link: LinkId(0),
+            seed: 1,
+        }
     }
 
     /// A packet of `flow`, identified by its offset.

@@ -15,6 +15,7 @@
 //! | `trimmed` | `either` | NDP: the packet at the tail or the one that arrives, each with probability 1/2 | the same |
 //! | `full` | `return` | NDP | `drop` |
 //! | `th_min`, `th_max` | `none`: no marks | NDP | `auto`: 0.2 and 0.8 bandwidth-delay products |
+//! | `marks_to_hosts` | on | NDP has no marks | on with NSCC, off if receivers control congestion (RCCC, both) |
 //! | `trims`, `whole` | on, `none` | NDP | the same; off with `-disable_trim` |
 //!
 //! Assumed:
@@ -97,6 +98,8 @@ base::params! {
         /// All data packets are marked above this length of the data queue; same unit as `th_min`. `auto`: four fifths
         /// of a bandwidth-delay product.
         th_max: Option<Auto<Limit>> = "none", "NDP has no marks; `auto`: uet-htsim, main_uec.cpp: ecn_high", quiet;
+        /// Whether ports that lead to hosts mark packets, with `th_min` and `th_max`.
+        marks_to_hosts: bool = "true", "NDP has no marks; uet-htsim, main_uec.cpp: `false` if receivers control congestion", quiet;
         /// Whether a data packet that does not fit loses only its payload. Otherwise the whole packet is dropped.
         trims: bool = "true", "NDP; uet-htsim: -disable_trim", quiet;
         /// Data packets up to this length on the wire are dropped instead of trimmed.
@@ -178,7 +181,7 @@ impl Trim {
         let limit = Self::limit(params, env);
         let thresholds = thresholds(params, env);
         let ramp = match thresholds {
-            [Some(low), Some(high)] => Some(Ramp::new(low, high)),
+            [Some(low), Some(high)] if params.marks_to_hosts || !env.to_host => Some(Ramp::new(low, high)),
             _ => None,
         };
         Trim {
@@ -477,6 +480,18 @@ mod tests {
         // A packet that is not ECN-capable is sent without a mark.
         (0..10).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
         assert!(std::iter::from_fn(|| q.dequeue(Time::ZERO).map(|packet| packet.has(Packet::CE))).all(|marked| !marked));
+    }
+
+    /// Four packets have more than five packets behind them.
+    #[test]
+    fn ports_to_hosts_can_be_without_marks() {
+        for (to_host, marks_to_hosts, marks) in [(true, true, 4), (true, false, 0), (false, false, 4)] {
+            let params = Params { limit: Auto::Set(Limit::Unlimited), marks_to_hosts, ..marking("5pkt", "5pkt") };
+            let mut q = Trim::new(&params, &Env { to_host, ..env() });
+            (0..10).for_each(|n| _ = enqueue(&mut q, Packet { flags: Packet::ECT, ..packet(0, n, 1500) }));
+            while q.dequeue(Time::ZERO).is_some() {}
+            assert_eq!((q.marks(), q.can_mark()), (marks, marks > 0));
+        }
     }
 
     #[test]

@@ -441,6 +441,7 @@ mod tests {
                     mtu_bytes: 1500,
                     max_rtt: Dur::ZERO,
                     host_port: false,
+                    to_host: false,
                     link: LinkId(0),
                     seed: 0,
                 });

@@ -62,7 +62,8 @@
 //! - A sender keeps the EV of every packet, and reports it to the load balancer after a timeout. The
 //!   program reports EV 0.
 //! - With RCCC the program switches marks off at ports to hosts. Here all ports mark by the same
-//!   rule, so that receivers send more ACKs, and `both` is limited more by windows.
+//!   rule, so that receivers send more ACKs, and `both` is limited more by windows. Write
+//!   `qdisc = { kind = "trim", marks_to_hosts = false }` for the ports of the program.
 //! - An RTS has no packet number of its own.
 //! - A sender with debts asks for enough credit to send a packet, however many connections of its
 //!   host are ready to send. The program divides the demand by their number; the sender then may not

@@ -136,12 +136,15 @@ impl<'a> Envs<'a> {
     pub(crate) fn checked(&self) -> Checked<'_> {
         Checked(self)
     }
-    /// Returns a port for each combination of rate and side (host or switch): the checks of ports
+    /// Returns a port for each combination of rate and ends (host or switch): the checks of ports
     /// depend only on these.
     pub(crate) fn kinds_of_ports(&self) -> Vec<LinkId> {
         let mut seen = std::collections::BTreeSet::new();
         let links = (0..self.site.net.links().len() as u32).map(LinkId);
-        let kind = |link: LinkId| (self.qdisc(link).rate, self.qdisc(link).host_port);
+        let kind = |link: LinkId| {
+            let qdisc::Env { rate, host_port, to_host, .. } = self.qdisc(link);
+            (rate, host_port, to_host)
+        };
         links.filter(|link| seen.insert(kind(*link))).collect()
     }
 }
@@ -160,7 +163,10 @@ impl<'a> Checked<'a> {
     }
     /// Returns the environments at each kind of switch port.
     pub fn qdisc(&self) -> Vec<qdisc::Env> {
-        self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port)).filter(|env| !env.host_port).collect()
+        // No check depends on where a port leads.
+        let mut rates = std::collections::BTreeSet::new();
+        let envs = self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port));
+        envs.filter(|env| !env.host_port && rates.insert(env.rate)).collect()
     }
     /// Returns the environments at each switch.
     pub fn buffer(&self) -> Vec<buffer::Env<'a>> {
@@ -193,8 +199,8 @@ fn fastest(net: &Net, nics: impl Iterator<Item = LinkId>) -> Option<LinkId> {
 /// the system.
 pub(crate) fn qdisc(net: &Net, max_rtt: Dur, packets: Packets, link: LinkId, seed: u64) -> qdisc::Env {
     let port = net.link(link);
-    let host_port = net.host(port.from).is_some();
-    qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, max_rtt, host_port, link, seed }
+    let [host_port, to_host] = [port.from, port.to].map(|node| net.host(node).is_some());
+    qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, max_rtt, host_port, to_host, link, seed }
 }
 
 /// Returns the environment of a topology.

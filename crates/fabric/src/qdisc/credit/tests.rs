@@ -12,7 +12,15 @@ use std::collections::VecDeque;
 
 /// A port of 100 Gb/s with full packets of 1538 bytes.
 fn env() -> Env {
-    Env { rate: Rate::from_gbps(100), mtu_bytes: 1538, max_rtt: Dur::from_us(10), host_port: false, link: LinkId(0), seed: 1 }
+    Env {
+        rate: Rate::from_gbps(100),
+        mtu_bytes: 1538,
+        max_rtt: Dur::from_us(10),
+        host_port: false,
+        to_host: false,
+        link: LinkId(0),
+        seed: 1,
+    }
 }
 
 fn queue(change: impl FnOnce(&mut Params)) -> Credit {
