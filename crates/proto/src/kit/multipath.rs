@@ -103,6 +103,8 @@ pub struct Multipath {
 
 #[derive(Clone, Debug)]
 enum Balancer {
+    /// The EV of all packets: a single path.
+    Single(u16),
     Oblivious(EvWalk),
     Bitmap(SkipMap),
     Reps(RepsBuffer),
@@ -113,6 +115,12 @@ enum Balancer {
 }
 
 impl Multipath {
+    /// Creates the load balancer of a flow that sends all packets with one EV, drawn at random.
+    pub fn single(options: &MultipathOptions, rng: &mut Rng) -> Multipath {
+        let entropies = options.entropies as u16;
+        Multipath { entropies, balancer: Balancer::Single(draw(entropies, rng)) }
+    }
+
     /// Creates the load balancer of a flow that has sent nothing.
     pub fn new(options: &MultipathOptions, rng: &mut Rng) -> Multipath {
         let entropies = options.entropies as u16;
@@ -131,6 +139,7 @@ impl Multipath {
     pub fn next(&mut self, sent: u64, window: u64, rng: &mut Rng) -> u16 {
         let entropies = self.entropies;
         match &mut self.balancer {
+            Balancer::Single(entropy) => *entropy,
             Balancer::Oblivious(walk) => walk.next(rng),
             Balancer::Bitmap(skip) => skip.next(rng),
             Balancer::Reps(buffer) => buffer.next().unwrap_or_else(|| draw(entropies, rng)),
@@ -150,7 +159,7 @@ impl Multipath {
     pub fn heard(&mut self, entropy: u16, feedback: PathFeedback, now: Time) {
         let entropy = entropy & (self.entropies - 1);
         match &mut self.balancer {
-            Balancer::Oblivious(_) => {}
+            Balancer::Single(_) | Balancer::Oblivious(_) => {}
             Balancer::Bitmap(skip) => skip.heard(entropy, feedback),
             Balancer::Reps(buffer) => buffer.heard(entropy, feedback, now),
             Balancer::Legacy(reuse, _) => reuse.extend((feedback == PathFeedback::Good).then_some(entropy)),
@@ -364,6 +373,21 @@ mod tests {
         assert_eq!(options(LoadBalancing::Mixed, 64).check(), []);
         let problems = options(LoadBalancing::Mixed, 48).check();
         assert_eq!((problems.len(), problems[0].key, problems[0].hint.as_str()), (1, "entropies", "write `32` or `64`"));
+    }
+
+    #[test]
+    fn a_single_path_keeps_its_value() {
+        let mut rng = random();
+        let first = |rng: &mut Rng| {
+            let mut flow = Multipath::single(&options(LoadBalancing::Mixed, 64), rng);
+            let entropy = flow.next(0, 16, rng);
+            [Good, Marked, Trimmed, Timeout].iter().for_each(|&feedback| heard(&mut flow, entropy, feedback));
+            assert_eq!(take(&mut flow, 20, rng), [entropy; 20]);
+            entropy
+        };
+        // 200 flows draw nearly all of the 64 values.
+        let values: std::collections::BTreeSet<u16> = (0..200).map(|_| first(&mut rng)).collect();
+        assert!(values.len() > 50 && values.iter().all(|entropy| *entropy < 64), "{values:?}");
     }
 
     #[test]

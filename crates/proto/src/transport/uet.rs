@@ -3,15 +3,15 @@
 //!
 //! Source: the simulator of the Ultra Ethernet Consortium (uet-htsim at 40ccb05, sim/uec.cpp, uecpacket.h and
 //! datacenter/main_uec.cpp), written for the Ultra Ethernet Specification 1.0, section 3.6 (congestion management). The module's
-//! files cite functions of `uec.cpp` next to the rules.
+//! files cite functions of `uec.cpp` next to the rules. Reliable ordered delivery, which the program lacks: Specification 1.0,
+//! sections 3.5.7.2, 3.5.21.1 and 3.6.16.2, as public notes on it summarize them (UEC-Notes, techdocs and others on GitHub).
 //!
-//! Model: the packet delivery mode is reliable unordered delivery (RUD). There is no connection
-//! set-up: a packet delivery context exists before its first message. A flow is a message; a
+//! Model: the packet delivery mode is reliable unordered delivery (RUD), or with `delivery = "ordered"` reliable ordered
+//! delivery (ROD). There is no connection set-up: a packet delivery context exists before its first message. A flow is a message; a
 //! receiver takes in messages of any size. Ports may trim or not; without a `qdisc` a system has the
 //! program's ports. Left out: other delivery modes, the DCTCP variant of the sender's control, the
 //! control of receivers in oversubscribed networks (OversubscribedCC), the model of PCIe, the
-//! receiver's window penalty (always off in the program), several NIC ports of a connection, and the
-//! lower priority of packets with speculative credit.
+//! receiver's window penalty (always off in the program), and the lower priority of packets with speculative credit.
 //!
 //! | rule | from |
 //! |---|---|
@@ -37,9 +37,20 @@
 //! | ... and without demand to messages that have had some, up to one window | UecPullPacer, slow pulls |
 //! | a packet that was trimmed at its last hop is no reason to avoid its path, nor, with RCCC, to lower the window | processNack |
 //! | load balancing | `load_balancing` |
+//! | ROD: all packets of a connection have the same EV, and so one path | 3.5.7.2, 3.6.16.2 |
+//! | ROD: a packet beyond the first missing one is dropped, and a NACK names the first missing one | 3.5.7.2, 3.5.21.1 |
+//! | ROD: the sender retransmits all packets from there on, in order (go-back-N), once until that packet has arrived | 3.5.21.1 |
+//! | ROD: ... from a trimmed packet on, and after a timeout from the packet that timed out | 3.5.7.2 |
 //!
 //! Assumed:
-//! - The text of the specification was not at hand. Rules and constants are those of the program.
+//! - The text of the specification was not at hand. Rules and constants are those of the program; for ROD, the sections above
+//!   were known only from notes of readers.
+//! - ROD: order holds within a message. The NACK of every dropped packet is sent. The NACK of a trimmed packet names that
+//!   packet, because headers overtake data; it counts if it answers the last transmission, as far as the flag of
+//!   retransmissions distinguishes first and later ones. The loss of a retransmission that no port trims is
+//!   found by its timeout. NSCC counts the first NACK of a missing packet as its loss; every trimmed
+//!   packet lowers the window, as with RUD. The receiver grants credit for dropped packets again.
+//! - ROD at hosts with several NICs: one NIC sends, but windows are those of all NICs.
 //! - The constants of NSCC are multiples of a packet, scaled by the bandwidth-delay product relative
 //!   to that of a network with 100 Gb/s and 12 us, as in the program. The delay below which windows
 //!   grow fast is 1 us there; by default it is at least a twelfth of the round trip.
@@ -109,7 +120,7 @@ pub const META: Meta = Meta {
         ("qdisc.th_max", "auto"),
     ],
     many_paths: true,
-    kinds: &["nack", "pull", "rts"],
+    kinds: &["nack", "pull", "rts", "gap"],
     takes: &["trimmed", "returned"],
     counters: &[
         Counter { name: "trims", unit: "packets", about: "trimmed packets at the receiver" },
@@ -124,6 +135,11 @@ pub const META: Meta = Meta {
         Counter { name: "pulls", unit: "packets", about: "pulls sent by the receiver" },
         Counter { name: "credit_bytes", unit: "B", about: "credit granted by the receiver" },
         Counter { name: "speculative_bytes", unit: "B", about: "payload sent before the receiver's first answer, with RCCC" },
+        Counter {
+            name: "out_of_order",
+            unit: "packets",
+            about: "data packets dropped by the receiver because an earlier packet was missing",
+        },
     ],
     ..Meta::PLAIN
 };
@@ -131,6 +147,8 @@ pub const META: Meta = Meta {
 const NACK: Kind = Kind(Kind::OWN);
 const PULL: Kind = Kind(Kind::OWN + 1);
 const RTS: Kind = Kind(Kind::OWN + 2);
+/// The NACK of a packet that arrived out of order, whose offset is that of the first missing packet.
+const GAP: Kind = Kind(Kind::OWN + 3);
 
 /// Indices of the counters.
 const TRIMS: usize = 0;
@@ -145,6 +163,7 @@ const QUICK_ADAPTS: usize = 8;
 const PULLS: usize = 9;
 const CREDIT: usize = 10;
 const SPECULATIVE: usize = 11;
+const OUT_OF_ORDER: usize = 12;
 
 base::choice! {
     /// Where congestion is controlled.
@@ -155,6 +174,16 @@ base::choice! {
         Rccc = "rccc",
         /// At both: a packet needs room in the window and credit.
         Both = "both",
+    }
+}
+
+base::choice! {
+    /// How the packets of a message are delivered.
+    pub enum Delivery {
+        /// In the order in which they arrive, from all paths: reliable unordered delivery (RUD).
+        Unordered = "unordered",
+        /// In the order in which they were sent, over one path: reliable ordered delivery (ROD).
+        Ordered = "ordered",
     }
 }
 
@@ -182,6 +211,9 @@ base::params! {
     /// Parameters of UET.
     pub struct Params {
         ..multipath: MultipathOptions {}
+        /// How packets are delivered: `unordered`, as they arrive, sprayed over all paths (RUD); `ordered`, in the order in which
+        /// they were sent, over one path per connection, with go-back-N retransmission (ROD). Load balancing then has no effect.
+        delivery: Delivery = "unordered", "Ultra Ethernet Specification 1.0, 3.5.7; uet-htsim has only RUD";
         /// Where congestion is controlled: `nscc`, at the sender; `rccc`, at the receiver; `both`.
         cc: Cc = "nscc", "uet-htsim, main_uec.cpp";
         /// Which messages share a connection, its window and its choice of paths: `message`, none; `peer`, those from one
@@ -263,6 +295,11 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         let message = "losses are inferred from the window of NSCC, which `cc = \"rccc\"` lacks".to_owned();
         problems.push(Problem { key: "sleek", message, hint: "write `cc = \"nscc\"` or `cc = \"both\"`".to_owned() });
     }
+    if params.sleek && params.delivery == Delivery::Ordered {
+        let message = "losses are inferred from packets beyond the first missing one, which ordered delivery drops".to_owned();
+        let hint = "write `sleek = false` or `delivery = \"unordered\"`".to_owned();
+        problems.push(Problem { key: "sleek", message, hint });
+    }
     problems
 }
 
@@ -289,7 +326,7 @@ impl Transport for Uet {
         match packet.kind {
             Kind::DATA | Kind::TRIMMED | Kind::PROBE | RTS => self.receiver.on_arrival(packet, cx),
             Kind::ACK | Kind::PROBEACK => self.sender.on_ack(packet, cx),
-            NACK | Kind::RETURNED => self.sender.on_nack(packet, cx),
+            NACK | GAP | Kind::RETURNED => self.sender.on_nack(packet, cx),
             PULL => self.sender.on_pull(packet, cx),
             // No other kind is sent.
             _ => {}

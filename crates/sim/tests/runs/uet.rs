@@ -128,3 +128,38 @@ fn without_marks_at_ports_to_hosts_credit_limits_an_incast() {
         assert!(near(found.0, nacks, 0.05) && near(found.1, acks, 0.05) && near(found.2, mean, 0.02), "{cc}: {found:?}");
     }
 }
+
+const ORDERED: &str = "transport = { kind = 'uet', delivery = 'ordered' }";
+
+/// One path suffices for one message. In an incast, packets after a trimmed one are dropped and retransmitted.
+#[test]
+fn ordered_messages_take_one_path() {
+    let outcome = messages("ordered", &[(0, 13, 2_000_000)], ORDERED);
+    let core: Vec<u64> = outcome.ports.iter().filter(|port| port.tier == 3).map(|port| port.tx_packets).collect();
+    assert_eq!(core.iter().filter(|sent| **sent >= 490).count(), 1, "{core:?}");
+    assert_eq!((sum(&outcome, |flow| flow.retx_packets), in_flows(&outcome, "out_of_order")), (0, 0));
+    assert!((mean_us(&outcome) - 176.2).abs() < 0.1, "{}", mean_us(&outcome));
+    let outcome = incast(ORDERED);
+    let (again, trims, late) =
+        (sum(&outcome, |flow| flow.retx_packets), in_flows(&outcome, "trims"), in_flows(&outcome, "out_of_order"));
+    assert!(trims > 0 && late > 0 && again >= trims + late, "{again} {trims} {late}");
+    // 7 538 670 bytes take 603 us.
+    let last = outcome.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("finished") as f64 / 1e6;
+    assert!((603.0..1200.0).contains(&last), "{last}");
+}
+
+/// 685 packets. Each of two links loses one packet in a hundred. With ordered delivery every loss costs a window.
+#[test]
+fn losses_cost_ordered_messages_a_window() {
+    let net = "seed = 3\nend = '60s'\n[topology]\nkind = 'star'\nhosts = 4\nrate = '1Gbps'\ndelay = '10us'\nloss = 0.01\n";
+    let flows = table("uet-lossy", &[(0, 1, 1_000_000, 0)]);
+    let [unordered, ordered] = ["transport = 'uet'", ORDERED].map(|system| run(&format!("{net}{flows}[[system]]\n{system}\n")));
+    for outcome in [&unordered, &ordered] {
+        assert_eq!(outcome.stop_reason, StopReason::Finished);
+        assert_eq!(outcome.flows[0].tx_packets, 685 + outcome.flows[0].retx_packets);
+    }
+    let late = in_flows(&ordered, "out_of_order");
+    let again = [&unordered, &ordered].map(|outcome| outcome.flows[0].retx_packets);
+    assert!(late > 0 && again[1] >= late && again[1] > 2 * again[0], "{again:?}, {late}");
+    assert_eq!(in_flows(&unordered, "out_of_order"), 0);
+}

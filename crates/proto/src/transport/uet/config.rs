@@ -2,7 +2,7 @@
 
 use super::nscc::NsccConfig;
 use super::rccc::{QUANTUM, RcccConfig};
-use super::{Cc, Params, UetConnections, UetProfile};
+use super::{Cc, Delivery, Params, UetConnections, UetProfile};
 use crate::contract::Env;
 use crate::kit::multipath::MultipathOptions;
 use base::{Bytes, Dur, Fraction, Rate};
@@ -31,6 +31,8 @@ pub(super) struct UetConfig {
     pub(super) peer: bool,
     /// Whether losses are inferred from later arrivals.
     pub(super) sleek: bool,
+    /// Whether packets are delivered in order.
+    pub(super) ordered: bool,
     pub(super) multipath: MultipathOptions,
 }
 
@@ -58,6 +60,7 @@ impl UetConfig {
             rtt_of_nacks: params.rtt_of_nacks || same,
             peer: params.connections == UetConnections::Peer,
             sleek: params.sleek && params.cc != Cc::Rccc,
+            ordered: params.delivery == Delivery::Ordered,
             multipath: params.multipath.clone(),
         }
     }

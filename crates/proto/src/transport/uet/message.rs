@@ -78,6 +78,8 @@ pub(super) struct OutMessage {
     /// packets below the second number are not inferred to be lost again.
     recovery: Option<u64>,
     inferred: u64,
+    /// Ordered delivery: the packet from which the last retransmission of all packets began.
+    went_back: Option<u64>,
     /// The last measured round trip.
     pub(super) rtt: Dur,
     /// Whether the sender waits for credit, with no packet in flight.
@@ -105,6 +107,7 @@ impl OutMessage {
             known: 0,
             recovery: None,
             inferred: 0,
+            went_back: None,
             rtt: Dur::ZERO,
             is_silent: false,
             probe: None,
@@ -265,6 +268,31 @@ impl OutMessage {
         self.prune();
         Some(LostPacket { entropy, wire })
     }
+    /// Ordered delivery: counts all packets in flight from `number` on as lost (go-back-N).
+    pub(super) fn go_back(&mut self, number: u64) {
+        self.went_back = Some(number);
+        (number..self.next()).for_each(|later| _ = self.lose(later));
+    }
+    /// Ordered delivery: handles the NACK of a packet that arrived before packet `number`, the first
+    /// missing one. Only the first of these NACKs counts. Returns the size of packet `number` if all
+    /// packets from there on now count as lost.
+    pub(super) fn on_gap(&mut self, number: u64) -> Option<u64> {
+        if self.went_back == Some(number) || !self.is_in_flight(number) {
+            return None;
+        }
+        self.go_back(number);
+        Some(self.wire(number))
+    }
+    /// Ordered delivery: handles the NACK of packet `number`, which was trimmed. If the NACK answers
+    /// the last transmission of the packet, all packets from there on count as lost. Returns the size
+    /// of the packet if it is missing.
+    pub(super) fn on_trimmed(&mut self, number: u64, again: bool) -> Option<u64> {
+        let sent = self.get(number).filter(|sent| sent.progress != Progress::Arrived)?;
+        if sent.progress == Progress::InFlight && (sent.again > 0) == again {
+            self.go_back(number);
+        }
+        Some(self.wire(number))
+    }
     /// Returns whether the window does not hold up the next packet: it was inferred to be lost.
     pub(super) fn is_urgent(&self) -> bool {
         self.recovery.is_some() && self.lost_wire > 0
@@ -324,6 +352,47 @@ mod tests {
             assert_eq!((leaving.number, leaving.again), (number, false));
         }
         message
+    }
+
+    /// Retransmits up to `count` packets.
+    fn take(message: &mut OutMessage, count: u64) -> Vec<(u64, bool)> {
+        (0..count).map_while(|_| message.take(0, us(20))).map(|leaving| (leaving.number, leaving.again)).collect()
+    }
+    fn again(numbers: std::ops::Range<u64>) -> Vec<(u64, bool)> {
+        numbers.map(|number| (number, true)).collect()
+    }
+
+    /// Of packets 0 to 7, packet 3 is lost, and later packet 5.
+    #[test]
+    fn ordered_packets_are_retransmitted_once_for_each_first_missing_one() {
+        let mut message = message(10, 8);
+        message.on_acked(2, 0, 0);
+        assert_eq!(message.on_gap(3), Some(1050));
+        // Packet 2 is in flight.
+        assert_eq!((message.flying, message.lost_wire()), (1, 5 * 1050));
+        // The packets that were sent after packet 3 arrive out of order, too.
+        assert_eq!(message.on_gap(3), None);
+        assert_eq!(take(&mut message, 6), [again(3..8), vec![(8, false)]].concat());
+        assert_eq!((message.on_gap(3), message.lost_wire()), (None, 0));
+        message.on_acked(5, 0, 0);
+        // Neither a packet that has arrived nor one that was not sent.
+        assert_eq!([4, 9].map(|number| message.on_gap(number)), [None; 2]);
+        assert_eq!((message.on_gap(5), take(&mut message, 4)), (Some(1050), again(5..9)));
+    }
+
+    #[test]
+    fn ordered_packets_are_retransmitted_from_a_trimmed_one_on() {
+        let mut message = message(10, 6);
+        assert_eq!(message.on_trimmed(2, false), Some(1050));
+        assert_eq!((message.flying, message.lost_wire()), (2, 4 * 1050));
+        // Packet 4 was trimmed, too, and waits already.
+        assert_eq!((message.on_trimmed(4, false), message.lost_wire()), (Some(1050), 4 * 1050));
+        assert_eq!(take(&mut message, 2), again(2..4));
+        // The NACK of the first transmission comes late; that of the second one counts.
+        assert_eq!((message.on_trimmed(3, false), message.lost_wire()), (Some(1050), 2 * 1050));
+        assert_eq!((message.on_trimmed(3, true), message.lost_wire()), (Some(1050), 3 * 1050));
+        message.on_acked(6, 0, 0);
+        assert_eq!((message.on_trimmed(2, true), message.lost_wire(), message.flying), (None, 0, 0));
     }
 
     #[test]

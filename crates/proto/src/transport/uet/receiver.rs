@@ -5,7 +5,7 @@ use super::arrivals::{Arrival, InMessage, Reply};
 use super::config::UetConfig;
 use super::header::{Sack, UetData, path_tag};
 use super::rccc::{PullQueue, PullState, QUANTUM};
-use super::{ACKS, CREDIT, DUPLICATES, NACK, PULL, PULLS, RTS, TRIMS};
+use super::{ACKS, CREDIT, DUPLICATES, GAP, NACK, OUT_OF_ORDER, PULL, PULLS, RTS, TRIMS};
 use crate::contract::Cx;
 use crate::kit::pull_pacer::PullPacer;
 use crate::packet::{Kind, Packet};
@@ -44,6 +44,12 @@ impl UetReceiver {
         let message = self.messages.or_insert_with(flow, InMessage::default);
         let mut lost = false;
         match packet.kind {
+            Kind::DATA if config.ordered && number > message.next() => {
+                cx.count(flow, OUT_OF_ORDER, 1);
+                let gap = Packet { offset: message.next() * config.mss, ..Packet::new(flow, GAP, config.header) };
+                Self::refuse(gap, packet, cx);
+                lost = true;
+            }
             Kind::DATA => {
                 let known = message.has(number);
                 let last = packet.offset + u64::from(packet.payload) == size;
@@ -61,10 +67,8 @@ impl UetReceiver {
             }
             Kind::TRIMMED if !message.has(number) => {
                 let mut nack = Packet { offset: packet.offset, ..Packet::new(flow, NACK, config.header) };
-                nack.flags = echo(packet) | (packet.flags & Packet::LAST_HOP);
-                nack.path_tag = path_tag(header.entropy(), flow, cx);
-                nack.set(UetData::new(header.entropy(), false, 0));
-                cx.control(nack);
+                nack.flags = packet.flags & Packet::LAST_HOP;
+                Self::refuse(nack, packet, cx);
                 lost = true;
             }
             _ => {
@@ -81,6 +85,15 @@ impl UetReceiver {
                 }
             }
         }
+    }
+
+    /// Sends the NACK of a packet (processTrimmed).
+    fn refuse(mut nack: Packet, packet: &Packet, cx: &mut Cx<'_>) {
+        let entropy = packet.get::<UetData>().entropy();
+        nack.flags |= echo(packet);
+        nack.path_tag = path_tag(entropy, packet.flow, cx);
+        nack.set(UetData::new(entropy, false, 0));
+        cx.control(nack);
     }
 
     /// Sends an ACK; without a message, all its packets have arrived (sack).

@@ -6,7 +6,7 @@ use super::header::{Sack, SackWords, UetData, path_tag};
 use super::message::OutMessage;
 use super::nscc::{Nscc, WindowAck};
 use super::rccc::{Demand, SenderCredit};
-use super::{INFERRED, NACK, NACKS, PROBES, QUICK_ADAPTS, RETURNED, RTS, RTSS, SPECULATIVE};
+use super::{GAP, INFERRED, NACKS, PROBES, QUICK_ADAPTS, RETURNED, RTS, RTSS, SPECULATIVE};
 use crate::contract::{Bursts, Cx, Timeout, Timers};
 use crate::flow::Sample;
 use crate::kit::multipath::{Multipath, PathFeedback};
@@ -195,24 +195,31 @@ impl UetSender {
         self.wake(leader);
     }
 
-    /// Handles a NACK or a returned packet (processNack).
+    /// Handles a NACK or a returned packet (processNack). The NACK of a packet that arrived out of
+    /// order names the first missing packet.
     pub(super) fn on_nack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, config) = (packet.flow, &self.config);
         let leader = self.leader(flow, cx);
         let (Some(message), Some(connection)) = (self.messages.get_mut(flow), self.connections.get_mut(leader)) else { return };
-        cx.count(flow, if packet.kind == NACK { NACKS } else { RETURNED }, 1);
-        let number = packet.offset / config.mss;
+        cx.count(flow, if packet.kind == Kind::RETURNED { RETURNED } else { NACKS }, 1);
+        let (number, gap) = (packet.offset / config.mss, packet.kind == GAP);
         if config.rtt_of_nacks
+            && !gap
             && let Some(at) = message.sent_at(number, packet.has(Packet::RETX))
         {
             connection.nscc.lower_base(&config.nscc, cx.now - at);
         }
         let (before, in_flight) = (message.in_flight(), connection.in_flight);
-        let Some(lost) = message.lose(number) else { return };
+        let lost = match (gap, config.ordered) {
+            (true, _) => message.on_gap(number),
+            (false, true) => message.on_trimmed(number, packet.has(Packet::RETX)),
+            (false, false) => message.lose(number).map(|lost| lost.wire),
+        };
+        let Some(wire) = lost else { return };
         let last_hop = packet.has(Packet::LAST_HOP);
         if config.sender_cc {
             let other = config.receiver_cc && last_hop;
-            let adapted = connection.nscc.on_nack(&config.nscc, lost.wire, in_flight, cx.now, other);
+            let adapted = connection.nscc.on_nack(&config.nscc, wire, in_flight, cx.now, other);
             cx.count(flow, QUICK_ADAPTS, adapted.into());
         }
         connection.in_flight = (connection.in_flight + message.in_flight()).saturating_sub(before);
@@ -243,15 +250,21 @@ impl UetSender {
         let (before, waits) = (message.in_flight(), message.lost_wire() > 0);
         let starves = message.oldest().is_none();
         message.is_silent = false;
-        let mut found = starves;
+        let (mut found, mut first) = (starves, None);
         while let Some(number) = message.overdue(config.rto, cx.now)
             && let Some(lost) = message.lose(number)
         {
             found = true;
+            first.get_or_insert(number);
             connection.multipath.heard(lost.entropy, PathFeedback::Timeout, cx.now);
             if config.sender_cc {
                 connection.nscc.on_timeout(&config.nscc, lost.wire);
             }
+        }
+        if config.ordered
+            && let Some(number) = first
+        {
+            message.go_back(number);
         }
         connection.in_flight = (connection.in_flight + message.in_flight()).saturating_sub(before);
         if found {
@@ -320,7 +333,11 @@ impl UetSender {
         let connection = self.connections.or_insert_with(leader, || UetConnection {
             nscc: Nscc::new(&config.nscc, base_rtt, cx.now),
             credit: SenderCredit::new(&config.rccc),
-            multipath: Multipath::new(&config.multipath, cx.rng),
+            multipath: if config.ordered {
+                Multipath::single(&config.multipath, cx.rng)
+            } else {
+                Multipath::new(&config.multipath, cx.rng)
+            },
             in_flight: 0,
             sent: 0,
             last_rts: None,

@@ -67,6 +67,16 @@ fn nack(number: u64, entropy: u16) -> Packet {
     packet.set(UetData::new(entropy, false, 0));
     packet
 }
+/// The NACK of a packet that arrived before packet `next`.
+fn gap(next: u64) -> Packet {
+    Packet { kind: GAP, ..nack(next, 0) }
+}
+fn ordered(sizes: &[u64]) -> Script<Uet> {
+    host_with(&params(|params| params.delivery = Delivery::Ordered), sizes)
+}
+fn window(host: &Script<Uet>) -> u64 {
+    host.machine.sample(FlowId(0)).expect("an open flow").cwnd_bytes
+}
 fn pull(number: i64) -> Packet {
     let mut packet = Packet::new(FlowId(0), PULL, 40);
     packet.set(UetData::new(0, false, number));
@@ -176,6 +186,90 @@ fn nacked_packets_are_retransmitted_first_and_the_window_shrinks() {
     returned.turn_back();
     h.packet(returned);
     assert_eq!(counts(&h, [super::NACKS, super::RETURNED]), [3, 1]);
+}
+
+#[test]
+fn ordered_packets_that_arrive_out_of_order_are_dropped() {
+    let mut r = ordered(&[100 * MSS]).at_host(1);
+    r.table.set_paths(FlowId(0), true, 6);
+    r.packet(data(0, 5));
+    let mut late = data(2, 5);
+    late.flags |= Packet::CE;
+    let shape = |packets: Vec<Packet>| {
+        packets.iter().map(|p| (p.kind, p.offset / MSS, p.wire_len, p.path_tag, p.has(Packet::ECE))).collect::<Vec<_>>()
+    };
+    // The NACK names the first missing packet. It returns on the path of the packet.
+    assert_eq!(shape(r.packet(late)), [(GAP, 1, 40, Packet::BY_PORT + 5, true)]);
+    // Headers of trimmed packets overtake data: their NACKs name themselves.
+    assert_eq!(shape(r.packet(trimmed(3, 5))), [(NACK, 3, 40, Packet::BY_PORT + 5, false)]);
+    let delivered = |r: &Script<Uet>| r.table.get(FlowId(0)).delivered_bytes;
+    assert_eq!(delivered(&r), MSS);
+    r.packet(data(1, 5));
+    assert_eq!(delivered(&r), 2 * MSS, "packet 2 was not kept");
+    // The sender does not know that packet 0 has arrived.
+    let known = r.packet(data(0, 5));
+    assert_eq!((sack(&known[0]).next, sack(&known[0]).bitmap, delivered(&r)), (2, 0, 2 * MSS));
+    assert_eq!(counts(&r, [super::OUT_OF_ORDER, super::TRIMS, super::DUPLICATES]), [1, 1, 1]);
+}
+
+#[test]
+fn ordered_packets_take_one_path() {
+    let mut h = ordered(&[100 * MSS, 100 * MSS]);
+    (0..2).for_each(|flow| h.table.set_paths(FlowId(flow), false, 6));
+    let paths = |packets: &[Packet]| packets.iter().map(|packet| packet.path_tag).collect::<std::collections::BTreeSet<_>>();
+    let [first, second] = [0, 1].map(|flow| paths(&h.open(flow)));
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second, "every connection draws its own entropy value");
+    h.now = us(130);
+    let sent = [h.packet(ack(3, 2, &[])), h.packet(gap(3)), h.advance(Time::ZERO + RTO)].concat();
+    assert!(sent.iter().any(|packet| packet.flow == FlowId(0) && packet.has(Packet::RETX)));
+    assert_eq!(paths(&sent).union(&first).collect::<Vec<_>>(), first.union(&second).collect::<Vec<_>>());
+}
+
+/// Packet 3 is lost, and packets 4 to 15 arrive out of order.
+#[test]
+fn ordered_packets_are_retransmitted_from_the_first_missing_one_on() {
+    let mut h = ordered(&[100 * MSS]);
+    h.open(0);
+    h.now = us(130);
+    assert_eq!(numbers(&h.packet(ack(3, 2, &[]))), [16, 17, 18]);
+    let before = window(&h);
+    let sent = h.packet(gap(3));
+    // The window is smaller by one packet.
+    assert_eq!((numbers(&sent), window(&h)), ((3..3 + window(&h) / 1500).collect(), before - 1500));
+    assert!(sent.iter().all(|packet| packet.has(Packet::RETX) && packet.get::<UetData>().asks()));
+    assert_eq!((h.packet(gap(3)), window(&h)), (vec![], before - 1500));
+    // After the rest of the lost packets, new packets follow.
+    h.now = us(260);
+    let rest: Vec<u64> =
+        [(4, 3), (8, 7), (14, 13)].into_iter().flat_map(|(next, last)| numbers(&h.packet(ack(next, last, &[])))).collect();
+    assert_eq!(rest, (rest[0]..rest[0] + rest.len() as u64).collect::<Vec<_>>());
+    assert_eq!(rest[0], numbers(&sent)[sent.len() - 1] + 1);
+    assert!(rest.contains(&19), "{rest:?}");
+    // The retransmission of packet 14 is lost without a NACK: all packets follow after its timeout.
+    let late = h.advance(us(130).after(RTO));
+    assert_eq!(numbers(&late)[..3], [14, 15, 16]);
+    assert_eq!(counts(&h, [super::NACKS]), [2]);
+}
+
+#[test]
+fn ordered_packets_are_retransmitted_from_a_trimmed_one_on() {
+    let mut h = ordered(&[100 * MSS]);
+    h.open(0);
+    h.now = us(130);
+    let before = window(&h);
+    // Eleven packets are lost, five are in flight, and there is room for ten.
+    assert_eq!((numbers(&h.packet(nack(5, 0))), window(&h)), ((5..15).collect(), before - 1500));
+    // Every trimmed packet lowers the window. The NACK is older than the retransmission.
+    assert_eq!((h.packet(nack(7, 0)), window(&h)), (vec![], before - 3000));
+    let mut again = nack(7, 0);
+    again.flags |= Packet::RETX;
+    // Packets 7 to 14 are lost, seven packets are in flight, and there is room for six.
+    assert_eq!((numbers(&h.packet(again)), window(&h)), ((7..13).collect(), before - 4500));
+    // A port sends packet 9 back.
+    let mut returned = Packet { flags: Packet::ECT | Packet::RETX, ..data(9, 0) };
+    returned.turn_back();
+    assert_eq!((numbers(&h.packet(returned)), window(&h)), ((9..12).collect(), before - 6000));
 }
 
 /// With both controls, the last hop is the receiver's concern, whose credit suffices here.
@@ -392,6 +486,7 @@ fn contradictions_are_problems() {
     let peer = |params: &mut Params| (params.connections, params.cc) = (UetConnections::Peer, Cc::Both);
     assert_eq!(keys(&|params| peer(params)), ["connections"]);
     assert_eq!(keys(&|params| (params.cc, params.sleek) = (Cc::Rccc, true)), ["sleek"]);
+    assert_eq!(keys(&|params| (params.delivery, params.sleek) = (Delivery::Ordered, true)), ["sleek"]);
 }
 
 fn variants() -> Vec<Params> {
@@ -402,6 +497,9 @@ fn variants() -> Vec<Params> {
         params(|params| params.connections = UetConnections::Peer),
         params(|params| params.init_window = Auto::Set(Bytes(1))),
         params(|params| (params.cc, params.sleek) = (Cc::Both, true)),
+        params(|params| params.delivery = Delivery::Ordered),
+        params(|params| (params.delivery, params.cc) = (Delivery::Ordered, Cc::Both)),
+        params(|params| (params.delivery, params.connections) = (Delivery::Ordered, UetConnections::Peer)),
     ];
     all.into()
 }
@@ -412,7 +510,7 @@ proptest! {
     /// packets.
     #[test]
     fn survives_loss_trimming_return_marks_reordering_and_duplication(
-        variant in 0usize..6,
+        variant in 0usize..9,
         sizes in prop::collection::vec(1u64..60_000, 1..4),
         fates in fates(400, &[(2, Fate::Trim), (1, Fate::Return), (2, Fate::Mark)]),
     ) {
