@@ -42,6 +42,11 @@
 //! | ROD: the sender retransmits all packets from there on, in order (go-back-N), once until that packet has arrived | 3.5.21.1 |
 //! | ROD: ... from a trimmed packet on, and after a timeout from the packet that timed out | 3.5.7.2 |
 //!
+//! Several planes (section 3.6.16.6): a host with several NICs has one address, and the hash of an EV chooses the NIC, and with
+//! it the plane, of every packet with this EV. NACKs, ACKs and pulls return in the plane of their EV. Windows and credit are
+//! those of the sum of the NICs' rates (section 3.6.17). `sim/tests/runs/uet_planes.rs` measures it: in two planes a permutation takes
+//! 1.04 to 1.10 times the time of both NICs, and the planes carry the same within 3 %.
+//!
 //! Assumed:
 //! - The text of the specification was not at hand. Rules and constants are those of the program; for ROD, the sections above
 //!   were known only from notes of readers.
@@ -51,6 +56,8 @@
 //!   found by its timeout. NSCC counts the first NACK of a missing packet as its loss; every trimmed
 //!   packet lowers the window, as with RUD. The receiver grants credit for dropped packets again.
 //! - ROD at hosts with several NICs: one NIC sends, but windows are those of all NICs.
+//! - Hosts with several NICs: the specification lets a sender prefer the EVs of NICs that are free. Here a packet waits for the
+//!   NIC of its EV, while others may be idle. `min_rto` counts full queues at the sum of the rates.
 //! - The constants of NSCC are multiples of a packet, scaled by the bandwidth-delay product relative
 //!   to that of a network with 100 Gb/s and 12 us, as in the program. The delay below which windows
 //!   grow fast is 1 us there; by default it is at least a twelfth of the round trip.

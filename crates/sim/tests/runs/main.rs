@@ -39,6 +39,7 @@ mod sird;
 mod starvation;
 mod theory;
 mod uet;
+mod uet_planes;
 mod waiting;
 mod why;
 mod window;
