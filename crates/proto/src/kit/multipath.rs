@@ -6,11 +6,14 @@
 //! share a path.
 //!
 //! Source: uet-htsim, the simulator of the Ultra Ethernet Consortium (UEC), uec_mp.cpp and buffer_reps.cpp; T. Bonato et al., "REPS: Recycled Entropy
-//! Packet Spraying for Adaptive Load Balancing and Failure Mitigation", arXiv 2407.21625, for the
-//! idea of `reps`. The rules are those of the program.
+//! Packet Spraying for Adaptive Load Balancing and Failure Mitigation", EuroSys 2026, arXiv 2407.21625,
+//! for the idea of `reps`. The rules are those of the program.
 //!
 //! Assumed: the text of the Ultra Ethernet specification was not read; all rules are those of the
-//! program.
+//! program. As notes of readers summarize section 3.6.16, `bitmap` and `reps` are its examples; it
+//! recommends 256 EVs, and that a marked EV rests for a round trip unless half of the paths are
+//! congested. A flow with a single path keeps its EV; section 3.6.16.2 permits a change after
+//! congestion, when the flow is idle or every ten round trips.
 //!
 //! Deviates: EVs are 0 to `entropies` - 1. The program adds random upper bits, the same for all
 //! packets of a flow, to the EVs of `oblivious` and `bitmap`; here the hash of switches covers the
@@ -19,6 +22,23 @@
 //! (UNKNOWN_EV); here the sender reports the EV of the lost packet. `reps` also freezes if switches
 //! do not trim, where the program stops with an error. Each unmarked ACK allows one packet on its
 //! EV; the program has a constant for more (repsMaxLifetimeEntropy = 1).
+//!
+//! `reps` of the program and the algorithms of the paper agree in the buffer of 8 EVs, in which an
+//! unmarked ACK overwrites the oldest EV, in the order in which EVs are taken, each once, and in random EVs
+//! if there is none, as for the first packets of a flow. They differ in these rules, which were compared with
+//! a translation of the paper and with the program of its authors (REPS_EuroSys_Artifact at b751588), since the
+//! paper itself was not at hand:
+//!
+//! | rule | program, and here | paper |
+//! |---|---|---|
+//! | a flow freezes (algorithm 1, appendix A) | after a timeout; the program needs trimming | after a timeout if ports trim; otherwise if no round trip was long before it: 1.65 unloaded ones in its program |
+//! | EVs of a frozen flow (algorithm 2) | all slots of the buffer in turn | EVs that were not taken, oldest first; if there are none, all slots in turn |
+//! | the end (algorithm 1) | the first answer of any kind after 10 ms; the buffer is emptied | the first unmarked ACK after a constant time, 100 us in runs of its program; the buffer is kept, but its program empties it |
+//! | exploration after the end (algorithm 2) | 16 packets with random EVs | as many packets as a bandwidth-delay product has |
+//! | a flow that was idle for long (section 3.1) | goes on with its buffer | sends random EVs for a bandwidth-delay product |
+//! | number of EVs (section 4.7) | 64 | 65 536; 256 suffice |
+//!
+//! `reps_freeze` and `reps_explore` set the third and fourth rule; the buffer is emptied in any case.
 
 use base::params::Problem;
 use base::{Dur, Rng, Time};
