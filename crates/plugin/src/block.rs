@@ -8,7 +8,9 @@ use std::ffi::c_void;
 struct Chunk(UnsafeCell<[u8; 16]>);
 
 impl Chunk {
-    const ZERO: Chunk = Chunk(UnsafeCell::new([0; 16]));
+    const fn zero() -> Chunk {
+        Chunk(UnsafeCell::new([0; 16]))
+    }
 }
 
 /// Chunks of a block that need no memory of their own: the states of most protocols fit.
@@ -29,8 +31,8 @@ impl Block {
     /// Creates a block of zeros.
     pub(crate) fn new(bytes: u64) -> Block {
         let chunks = bytes.div_ceil(16) as usize;
-        let far = (chunks > NEAR).then(|| (0..chunks).map(|_| Chunk::ZERO).collect());
-        Block { near: [Chunk::ZERO; NEAR], far, end: None }
+        let far = (chunks > NEAR).then(|| (0..chunks).map(|_| Chunk::zero()).collect());
+        Block { near: [const { Chunk::zero() }; NEAR], far, end: None }
     }
     /// Sets the function that ends the block when it is dropped: call it after the block is filled.
     pub(crate) fn ends_with(&mut self, end: Option<unsafe extern "C" fn(*mut c_void)>) {
