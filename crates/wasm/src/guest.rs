@@ -19,28 +19,32 @@ mod region {
     pub const FLOW: u32 = HOST + 40;
     pub const LOSS: u32 = FLOW + 32;
     pub const RESULT: u32 = LOSS + 16;
-    pub const WINDOW: u32 = RESULT + 8;
+    /// From here on, cache lines of `on_ack`.
+    pub const WINDOW: u32 = (RESULT + 8).next_multiple_of(64);
     pub const ACK: u32 = WINDOW + 16;
     pub const OWN: u32 = (ACK + 80).next_multiple_of(16);
 }
 
-/// The controller of a host.
+/// The controller of a host. What every call needs comes first, because hosts take turns and the processor's caches are small.
+#[repr(C, align(64))]
 pub struct Guest {
-    module: &'static GuestModule,
     store: Store,
-    memory: StoreItem,
     /// The first byte of the memory, which moves when the memory grows.
     base: *mut u8,
-    functions: [Func; ROLES.len()],
     /// The address of the region.
     region: u32,
+    /// Calls until the fuel is filled up.
+    calls: u32,
+    /// Whether functions may let the memory grow.
+    grows: bool,
+    functions: [Func; ROLES.len()],
+    module: &'static GuestModule,
+    memory: StoreItem,
     /// The rest of the region, for states.
     next: u32,
     end: u32,
     /// Addresses of states that are free.
     free: Vec<u32>,
-    /// Calls until the fuel is filled up.
-    calls: u32,
     /// Why it may not be called any more: a trap leaves it in the middle of a function.
     broken: Option<String>,
     /// What has failed last.
@@ -64,16 +68,17 @@ impl Guest {
         let Bare { store, memory, .. } = bare;
         let (free, totals) = (Vec::new(), vec![0; module.counters]);
         let mut guest = Guest {
-            module,
             store,
-            memory,
             base: ptr::null_mut(),
-            functions,
             region: 0,
+            calls: 0,
+            grows: module.grows,
+            functions,
+            module,
+            memory,
             next: 0,
             end: 0,
             free,
-            calls: 0,
             broken: None,
             why: String::new(),
             totals,
@@ -147,7 +152,9 @@ impl Guest {
         self.calls -= 1;
         // Safety: the type of the function was checked, and each type has at most as many results as arguments, or one.
         let done = unsafe { self.store.call(&self.functions[role as usize], raw) };
-        self.base = self.store.base(&self.memory);
+        if self.grows {
+            self.base = self.store.base(&self.memory);
+        }
         match done {
             Ok(()) => true,
             Err(why) => self.trapped(why),

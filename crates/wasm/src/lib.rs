@@ -25,7 +25,7 @@ pub fn load(path: &str, content: &[u8], digest: &str) -> Result<Library, String>
         return Err("it is not a module of WebAssembly".to_owned());
     }
     let module = wasmtime::Wasmtime::get()?.module(content)?;
-    let table = ptr::from_ref(Box::leak(Box::new(table::table(module)?)));
+    let table = ptr::from_ref(Box::leak(Box::new(table::table(module, module::may_grow(content))?)));
     // Safety: the table and all that it names live for ever.
     unsafe { Library::new(table.cast(), path, digest, Code::Sandbox) }
 }

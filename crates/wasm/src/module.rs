@@ -66,6 +66,14 @@ pub struct GuestModule {
     pub counters: usize,
     /// The number of its parameters.
     pub parameters: usize,
+    /// Whether its functions may let the memory grow.
+    pub grows: bool,
+}
+
+/// Returns whether a module may have the instruction `memory.grow`: its code `0x40`, and the number 0 in any length. Other bytes may look
+/// like it.
+pub fn may_grow(content: &[u8]) -> bool {
+    content.windows(2).any(|pair| pair[0] == 0x40 && pair[1] & 0x7f == 0)
 }
 
 /// An instance without the region of the simulator.
@@ -118,4 +126,27 @@ pub fn text(bytes: &[u8], at: u32) -> Option<&[u8]> {
     let rest = bytes.get(at as usize..).filter(|_| at != 0)?;
     let length = rest.iter().take(TEXT).position(|byte| *byte == 0)?;
     rest.get(..length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_found_in_every_encoding() {
+        // The specification of WebAssembly, 5.4.6: memory.grow is 0x40 and the index of the memory; numbers may have leading zeros.
+        for grows in [&[0x40, 0x00][..], &[1, 0x40, 0x80, 0x00], &[0x40, 0x80, 0x80, 0x00, 2]] {
+            assert!(may_grow(grows), "{grows:?}");
+        }
+        // A block without a result, and `local.get` in it.
+        assert!(!may_grow(&[0x02, 0x40, 0x20, 0x00, 0x0b]));
+    }
+
+    #[test]
+    fn a_text_ends_within_the_memory() {
+        assert_eq!(text(b"\0ab\0c", 1), Some(&b"ab"[..]));
+        for at in [0, 4, 5, u32::MAX] {
+            assert_eq!(text(b"\0ab\0c", at), None, "{at}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Makes the table of a compiled file.
-pub fn table(module: Module) -> Result<CongestionTable, String> {
+pub fn table(module: Module, grows: bool) -> Result<CongestionTable, String> {
     let bare = Bare::new(&module)?;
     let [function, ..] = EXPORTS;
     let bytes = bare.bytes();
@@ -121,6 +121,7 @@ pub fn table(module: Module) -> Result<CongestionTable, String> {
         counters: counters.len(),
         parameters: parameters.len().min(VALUES),
         code: module,
+        grows,
     };
     let made: &'static GuestModule = Box::leak(Box::new(made));
     let (parameters, counters) = (Vec::leak(parameters).as_ptr(), Vec::leak(counters).as_ptr());
