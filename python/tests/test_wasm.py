@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -176,6 +179,24 @@ def test_a_module_that_overwrites_its_memory_harms_only_itself(folder: Path, cap
     (folder / "mine.wasm").write_bytes(changed((ON_ACK, grow + fill)))
     (folder / "s.toml").write_text(scenario(PLUGIN).replace("3ms", "1s"))
     assert command.main(["run", "s.toml"]) == 0
+
+
+def test_a_missing_engine_and_another_version_are_reported(folder: Path) -> None:
+    (folder / "mine.wasm").write_bytes(changed())
+    (folder / "s.toml").write_text(scenario(PLUGIN))
+    (folder / "site/wasmtime").mkdir(parents=True)
+    for version in ("49.0.0", "51.0.0", None):
+        if version:
+            (folder / f"site/wasmtime-{version}.dist-info").mkdir()
+        # In a new process, since the engine is loaded once.
+        environment = {**os.environ, "FLOWLOOM_WASMTIME": str(folder / "site/wasmtime")}
+        done = subprocess.run(
+            [sys.executable, "-m", "flowloom", "check", "s.toml"], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and "WebAssembly needs version 50" in done.stderr and "flowloom[wasm]" in done.stderr, (
+            done.stderr
+        )
+        shutil.rmtree(folder / f"site/wasmtime-{version}.dist-info", ignore_errors=True)
 
 
 def test_a_module_is_explained_and_packed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ use crate::interface::{
     EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Func, Functions, Instance, OfExtern, OfVal, Opaque, PointerVec,
     RawVal, StoreItem, Val, text,
 };
+use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -80,7 +81,9 @@ impl Wasmtime {
         let file = folder.join(format!("{name}{}", std::env::consts::DLL_SUFFIX));
         // Safety: the library of the package, whose version is known.
         let library = unsafe { libloading::Library::new(&file) };
-        let library = library.map_err(|why| format!("the library of the Python package `wasmtime` cannot be loaded: {why}"))?;
+        let reason = |why: libloading::Error| why.source().map_or_else(|| why.to_string(), ToString::to_string);
+        let library =
+            library.map_err(|why| format!("the library of the Python package `wasmtime` cannot be loaded: {}", reason(why)))?;
         let functions = unsafe { Functions::of(&library) };
         let functions = functions.map_err(|why| format!("the library of the Python package `wasmtime` is not complete: {why}"))?;
         std::mem::forget(library);
