@@ -371,7 +371,7 @@ mod tests {
 
     impl Reader for Answer {
         fn get(&mut self, key: &'static str) -> Option<Raw> {
-            (key == "answer").then(|| Raw::Int(self.0))
+            (key == "answer").then_some(Raw::Int(self.0))
         }
         fn fail(&mut self, key: &'static str, message: String) {
             panic!("{key}: {message}");
