@@ -18,8 +18,9 @@ extern "C" {
 /* A plug-in of another version is refused. */
 #define FLOWLOOM_VERSION 1
 
-/* Rooms: congestion control on the TCP machine. */
+/* Rooms: congestion control on the TCP machine; queue disciplines. */
 #define FLOWLOOM_CONGESTION 1
+#define FLOWLOOM_QDISC 3
 
 /* Results of functions. FLOWLOOM_NO_EFFECT is for on_mark only. After FLOWLOOM_FAILED the point of the scenario ends with an error. */
 #define FLOWLOOM_OK 0
@@ -221,6 +222,84 @@ typedef struct flowloom_congestion {
 #define FLOWLOOM_CONGESTION_HEAD                                                                                           \
     FLOWLOOM_HEAD(FLOWLOOM_CONGESTION, flowloom_congestion),                                                               \
     .sizes = {sizeof(flowloom_host), sizeof(flowloom_flow), sizeof(flowloom_window), sizeof(flowloom_ack), sizeof(flowloom_loss)}
+
+/* Queue disciplines: the simulator keeps the packets of a port in up to FLOWLOOM_MOST_QUEUES queues, and the plug-in decides where they wait. */
+#define FLOWLOOM_MOST_QUEUES 64
+
+/* Results of enqueue: the packet is dropped; the packet of data loses its payload and is admitted. Result of evict: no packet is dropped. Result of
+ * on_dequeue: the packet is marked if it is ECN-capable. */
+#define FLOWLOOM_DROP 2
+#define FLOWLOOM_TRIM 3
+#define FLOWLOOM_NONE 4
+#define FLOWLOOM_MARK 5
+
+/* A limit that does not exist. */
+#define FLOWLOOM_UNLIMITED UINT64_MAX
+
+/* The port of a discipline. */
+typedef struct flowloom_port {
+    uint64_t rate_bps;      /* line rate */
+    uint64_t mtu;           /* largest packet on the wire */
+    uint64_t max_rtt_ps;    /* longest unloaded round trip of the network */
+    uint64_t limit_packets; /* most packets that may wait, or FLOWLOOM_UNLIMITED */
+    uint64_t limit_bytes;   /* most bytes that may wait, or FLOWLOOM_UNLIMITED */
+    uint64_t link;          /* number of its link */
+    uint64_t seed;          /* of the run; with the link, the seed of the random numbers of a port */
+    uint32_t host_port;     /* not zero: the port is a host's NIC */
+    uint32_t reserved;      /* zero */
+} flowloom_port;
+
+/* The packets in one queue of a port. */
+typedef struct flowloom_queue {
+    uint64_t bytes;
+    uint32_t packets;
+    uint32_t first;         /* bytes of the first packet on the wire; 0: the queue is empty */
+} flowloom_queue;
+
+/* The packets that wait at a port. */
+typedef struct flowloom_view {
+    uint64_t packets;       /* in all queues */
+    uint64_t bytes;
+    const flowloom_queue *queues; /* as many as the table says */
+} flowloom_view;
+
+/* Where an admitted packet waits. It is zero when enqueue is called. */
+typedef struct flowloom_place {
+    uint64_t rank;          /* smaller ranks are sent first, equal ranks in the order of arrival */
+    uint32_t queue;
+    uint32_t trim_to;       /* with FLOWLOOM_TRIM: the most bytes that stay on the wire */
+    uint32_t mark;          /* not zero: the packet is marked if it is ECN-capable */
+    uint32_t reserved;      /* zero */
+} flowloom_place;
+
+/* A queue discipline: `own` is the discipline of a port; there are no states. The functions after enqueue may be NULL.
+ *
+ * now_ps is the time of the cause of a call, which may be earlier than the current event of the simulator, but never decreases for one port. */
+typedef struct flowloom_qdisc {
+    flowloom_head head;
+    uint32_t queues;        /* of a port: 1 to FLOWLOOM_MOST_QUEUES */
+    uint32_t marks;         /* not zero: the discipline may mark packets */
+    /* Fills the discipline of a port; `values` has a value for each parameter. Fails if values contradict each other. */
+    int32_t (*create)(const void *context, void *own, const flowloom_port *port, const flowloom_value *values);
+    /* A packet arrives that does not start at once; the view does not have it. Sets its place and returns FLOWLOOM_OK
+     * or FLOWLOOM_TRIM, or returns FLOWLOOM_DROP. */
+    int32_t (*enqueue)(void *own, uint64_t now_ps, const flowloom_view *view, const flowloom_packet *packet, flowloom_place *place);
+    /* The port is free: sets the queue that sends its first packet. NULL: the first queue that has packets. */
+    int32_t (*dequeue)(void *own, uint64_t now_ps, const flowloom_view *view, uint32_t *queue);
+    /* A packet was admitted: sets the queue whose last packet is dropped, and is called again, or returns FLOWLOOM_NONE. */
+    int32_t (*evict)(void *own, uint64_t now_ps, const flowloom_view *view, uint32_t *queue);
+    /* A packet leaves its queue; the view does not have it any more. Returns FLOWLOOM_OK or FLOWLOOM_MARK. */
+    int32_t (*on_dequeue)(void *own, uint64_t now_ps, const flowloom_view *view, const flowloom_packet *packet);
+    /* A packet finds the port idle, and is sent without waiting. */
+    int32_t (*on_pass)(void *own, uint64_t now_ps, const flowloom_packet *packet);
+    /* Returns the counters of a port: counter_count totals that never decrease. */
+    const uint64_t *(*count)(const void *own);
+} flowloom_qdisc;
+
+/* The first members of the head of a flowloom_qdisc: .head = { FLOWLOOM_QDISC_HEAD, .name = "mine", ... } */
+#define FLOWLOOM_QDISC_HEAD                                                                                                \
+    FLOWLOOM_HEAD(FLOWLOOM_QDISC, flowloom_qdisc),                                                                         \
+    .sizes = {sizeof(flowloom_port), sizeof(flowloom_queue), sizeof(flowloom_view), sizeof(flowloom_place), sizeof(flowloom_packet)}
 
 /* The function that a plug-in exports: returns the head of its table. */
 const flowloom_head *flowloom_plugin(void);

@@ -3,8 +3,8 @@
 //! The author of a plug-in implements a trait and exports it with a macro, as in the example below. The
 //! crate has no dependencies. The simulator is the crate `flowloom-sim`.
 //!
-//! A plug-in belongs to a room, and exports a table of functions. [`congestion`] has the table of the
-//! room and the trait that an author implements; [`abi`] is common to all tables, and
+//! A plug-in belongs to a room, and exports a table of functions. The module of a room ([`congestion`],
+//! [`qdisc`]) has the table and the trait that an author implements; [`abi`] is common to all tables, and
 //! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation;
 //! [`example`] is a complete plug-in. [`library`] is the side of the simulator: it checks tables.
 //!
@@ -42,6 +42,7 @@ pub mod block;
 pub mod congestion;
 pub mod example;
 pub mod library;
+pub mod qdisc;
 
 pub use abi::{Counter, Flow, Parameter};
 pub use author::{Declaration, Values};

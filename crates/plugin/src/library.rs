@@ -5,6 +5,7 @@
 use crate::abi::{Counter, Head, KNOWS_DEADLINE, KNOWS_SIZE, Parameter, RoomTable, Type, VERSION};
 use crate::congestion::{self, CONGESTION, CongestionTable};
 use crate::example;
+use crate::qdisc::{self, QDISC, QdiscTable};
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::panic::resume_unwind;
@@ -47,6 +48,36 @@ pub struct Library {
 pub enum Functions {
     /// Congestion control on the TCP machine.
     Congestion(CongestionTable),
+    /// A queue discipline.
+    Qdisc(QdiscTable),
+}
+
+impl Functions {
+    /// Returns what the plug-in is, in words.
+    fn noun(&self) -> &'static str {
+        match self {
+            Functions::Congestion(_) => "congestion control, a `transport`",
+            Functions::Qdisc(_) => "a queue discipline, a `qdisc`",
+        }
+    }
+}
+
+/// A table among [`Functions`].
+pub trait InRoom: RoomTable {
+    /// Returns the table, if the functions are those of the room.
+    fn of(functions: &Functions) -> Option<&Self>;
+}
+
+impl InRoom for CongestionTable {
+    fn of(functions: &Functions) -> Option<&CongestionTable> {
+        if let Functions::Congestion(table) = functions { Some(table) } else { None }
+    }
+}
+
+impl InRoom for QdiscTable {
+    fn of(functions: &Functions) -> Option<&QdiscTable> {
+        if let Functions::Qdisc(table) = functions { Some(table) } else { None }
+    }
 }
 
 /// Where the functions of a plug-in run.
@@ -98,6 +129,7 @@ impl Library {
         }
         let functions = match room {
             CONGESTION => Functions::Congestion(unsafe { read(head)? }),
+            QDISC => Functions::Qdisc(unsafe { read(head)? }),
             _ => return Err(format!("it is for room {room}, which this program does not have")),
         };
         let head = unsafe { *head };
@@ -133,10 +165,22 @@ impl Library {
     pub fn example() -> &'static Library {
         static TABLE: CongestionTable = congestion::author::table::<example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+    }
+    /// Returns the queue discipline of this crate.
+    pub fn example_qdisc() -> &'static Library {
+        static TABLE: QdiscTable = qdisc::author::table::<qdisc::example::Example>();
+        static EXAMPLE: OnceLock<Library> = OnceLock::new();
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+    }
+    /// Returns the plug-in of this crate with this table.
+    fn of_crate<T: RoomTable>(table: &'static T) -> Library {
         // Safety: a table of this crate.
-        EXAMPLE.get_or_init(|| {
-            unsafe { Library::new((&raw const TABLE).cast(), EXAMPLE_FILE, "", Code::Native) }.expect("a valid table")
-        })
+        unsafe { Library::new(std::ptr::from_ref(table).cast(), EXAMPLE_FILE, "", Code::Native) }.expect("a valid table")
+    }
+    /// Returns the functions of a plug-in for a room. The error completes a sentence about the plug-in.
+    pub fn table<T: InRoom>(&self) -> Result<&T, String> {
+        T::of(&self.functions).ok_or_else(|| format!("it is {}, and not for this part of a system", self.functions.noun()))
     }
     /// Returns whether the plug-in knows the size of a flow in advance.
     pub fn knows_size(&self) -> bool {
@@ -145,6 +189,10 @@ impl Library {
     /// Returns whether the plug-in knows the deadline of a flow.
     pub fn knows_deadline(&self) -> bool {
         self.head.knows & KNOWS_DEADLINE != 0
+    }
+    /// Returns the failure of a function whose result is wrong.
+    pub fn wrong(&self, function: &'static str, why: String) -> Failure {
+        Failure { file: self.file.clone(), name: self.name.clone(), function, why }
     }
     /// Returns the failure of a function of this plug-in.
     pub(crate) fn failure(&self, function: &'static str) -> Failure {

@@ -16,6 +16,21 @@ macro_rules! layout {
 }
 
 fn layouts() -> Vec<Layout> {
+    [of_all_and_congestion(), of_qdisc()].concat()
+}
+
+fn of_qdisc() -> Vec<Layout> {
+    use flowloom_plugin::qdisc::{Place, Port, QdiscTable, Queue, View};
+    vec![
+        layout!(Port, "flowloom_port", rate_bps, mtu, max_rtt_ps, limit_packets, limit_bytes, link, seed, host_port, reserved),
+        layout!(Queue, "flowloom_queue", bytes, packets, first),
+        layout!(View, "flowloom_view", packets, bytes, queues),
+        layout!(Place, "flowloom_place", rank, queue, trim_to, mark, reserved),
+        layout!(QdiscTable, "flowloom_qdisc", head, queues, marks, create, enqueue, dequeue, evict, on_dequeue, on_pass, count),
+    ]
+}
+
+fn of_all_and_congestion() -> Vec<Layout> {
     vec![
         layout!(Host, "flowloom_host", smss, header, init_window, nic_rate_bps, max_rtt_ps),
         layout!(Flow, "flowloom_flow", number, size, start_ps, deadline_ps),
@@ -112,6 +127,13 @@ fn the_header_has_the_same_layout_and_numbers() {
         format!("FLOWLOOM_KNOWS_SIZE == {KNOWS_SIZE} && FLOWLOOM_KNOWS_DEADLINE == {KNOWS_DEADLINE}"),
         format!("FLOWLOOM_DUPLICATES == {DUPLICATES} && FLOWLOOM_TIMEOUT == {TIMEOUT}"),
     ];
+    {
+        use flowloom_plugin::qdisc::{DROP, MARK, MOST_QUEUES, NONE, QDISC, TRIM, UNLIMITED};
+        checks.push(format!("FLOWLOOM_QDISC == {QDISC} && FLOWLOOM_MOST_QUEUES == {MOST_QUEUES}"));
+        checks.push(format!("FLOWLOOM_DROP == {DROP} && FLOWLOOM_TRIM == {TRIM} && FLOWLOOM_NONE == {NONE}"));
+        checks.push(format!("FLOWLOOM_MARK == {MARK}"));
+        checks.push(format!("FLOWLOOM_UNLIMITED == UINT64_C({UNLIMITED})"));
+    }
     let of_packets = [
         ("DATA", u16::from(Packet::DATA)),
         ("ACK", Packet::ACK.into()),

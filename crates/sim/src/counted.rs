@@ -2,6 +2,7 @@
 
 use crate::node::arrivals::Receiving;
 use crate::outcome::NamedCounter;
+use base::registry::Entry;
 use base::{LinkId, Time};
 use fabric::port::Port;
 use fabric::qdisc::{self, Qdisc as _};
@@ -9,17 +10,23 @@ use fabric::receiver::Receiver as _;
 use fabric::router::{AnyRouter, Router as _};
 use scenario::RunSpec;
 
-/// Returns the queue disciplines of switches and of NICs; only one if both have the same name.
+/// Returns the name of an entry in the names of its counters: that of the plug-in, if it is one.
+pub fn label(entry: &'static Entry) -> &'static str {
+    entry.plugin.map_or(entry.name, |plugin| plugin.name.as_str())
+}
+
+/// Returns the queue disciplines of switches and of NICs; only one if both have the same label.
 fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
     let (switches, nics) = (&spec.system.qdisc, &spec.system.nic.qdisc);
-    std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
+    std::iter::once(switches).chain(Some(nics).filter(|nics| label(nics.entry()) != label(switches.entry())))
 }
 
 /// Returns the counters per port: those of the queue disciplines, then of the router, the receivers of
 /// hosts and the buffer.
 pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let router = &spec.system.router;
-    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta().counters)).chain([(router.name(), router.meta().counters)]);
+    let parts = disciplines(spec).map(qdisc::AnyParams::entry).chain([router.entry()]);
+    let all = parts.map(|entry| (label(entry), entry.meta.counters));
     let all = all.chain(spec.system.receiver.iter().map(|entry| (entry.name(), entry.meta().counters)));
     let all = all.chain(spec.system.buffer.iter().map(|entry| (entry.name(), &entry.meta().counters[..entry.counters()])));
     all.flat_map(|(entry, counters)| counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
@@ -41,7 +48,7 @@ pub fn port_counts(spec: &RunSpec, id: LinkId, of: &Counting<'_>, now: Time) -> 
     let &Counting { port, router, receivers } = of;
     let (own, _) = spec.port(id);
     let of = |entry: &qdisc::AnyParams| {
-        let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
+        let counts = port.filter(|_| label(entry.entry()) == label(own.entry())).map_or(&[][..], |port| port.qdisc.counts());
         (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
     };
     let paused = port.and_then(|port| port.pausing.as_ref()).map(|pausing| pausing.counts(now));

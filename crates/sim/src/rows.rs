@@ -2,7 +2,7 @@
 
 use crate::actors::window::{PortUse, WindowActor};
 use crate::actors::{self, Actor};
-use crate::counted::{Counting, port_counts};
+use crate::counted::{Counting, label, port_counts};
 use crate::node::world::Carried;
 use crate::outcome::{Counters, FlowRow, NamedCounter, PortRow};
 use crate::parallel::part::Part;
@@ -22,8 +22,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
     let transport = spec.system.transport.entry();
-    let name = transport.plugin.map_or(transport.name, |plugin| plugin.name.as_str());
-    let all = std::iter::once((name, transport.meta)).chain(policy);
+    let all = std::iter::once((label(transport), transport.meta)).chain(policy);
     all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 

@@ -154,8 +154,10 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
 ) -> Result<(Outcome, P), RunError> {
     let (alone, healthy) = (take(&mut beginning.alone), Arc::clone(&beginning.healthy));
     let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
-    let (part, actors) = build::<E, P>(spec, beginning, None, probe);
-    let (outcome, probe) = drive(spec, Whole::new(part), actors, &alone, control)?;
+    let (outcome, probe) = caught(|| {
+        let (part, actors) = build::<E, P>(spec, beginning, None, probe);
+        drive(spec, Whole::new(part), actors, &alone, control)
+    })?;
     Ok((with_tasks(spec, &healthy, &joins, &tasks, outcome), probe))
 }
 
@@ -185,39 +187,34 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
             PartShare::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
         build(spec, beginning, Some(share), probe)
     };
-    let (parts, actors) = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..cut.crossing.len())
-            .map(|number| {
-                let (beginning, probe) = (beginning.clone(), probe.clone());
-                scope.spawn(move || part(number, beginning, probe).0)
-            })
-            .collect();
-        let (first, actors) = part(0, beginning, probe);
-        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        (std::iter::once(first).chain(others).collect(), actors)
-    });
-    let (outcome, probe) = drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)?;
+    let (outcome, probe) = caught(|| {
+        let (parts, actors) = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..cut.crossing.len())
+                .map(|number| {
+                    let (beginning, probe) = (beginning.clone(), probe.clone());
+                    scope.spawn(move || part(number, beginning, probe).0)
+                })
+                .collect();
+            let (first, actors) = part(0, beginning, probe);
+            let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            (std::iter::once(first).chain(others).collect(), actors)
+        });
+        drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)
+    })?;
     let outcome = with_tasks(spec, &healthy, &joins, &tasks, outcome);
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
-/// Runs all parts to the end and collects the outcome. The failure of a plug-in ends the run with an
-/// error.
-fn drive<E: Driver<Carried>, P: Probe>(
-    spec: &RunSpec,
-    whole: Whole<E, P>,
-    actors: Vec<Actor>,
-    alone: &[Unloaded],
-    control: Watcher<'_>,
-) -> Result<(Outcome, P), RunError> {
-    let run = AssertUnwindSafe(|| drive_parts(spec, whole, actors, alone, control));
-    catch_unwind(run).unwrap_or_else(|panic| match panic.downcast::<Failure>() {
+/// Builds and runs the parts of a run. The failure of a plug-in ends the run with an error.
+fn caught<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| match panic.downcast::<Failure>() {
         Ok(failure) => Err(RunError::Plugin(failure.to_string())),
         Err(panic) => resume_unwind(panic),
     })
 }
 
-fn drive_parts<E: Driver<Carried>, P: Probe>(
+/// Runs all parts to the end and collects the outcome.
+fn drive<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     mut whole: Whole<E, P>,
     mut actors: Vec<Actor>,

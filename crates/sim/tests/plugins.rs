@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "most of it serves `runs`")]
 #[path = "runs/common.rs"]
 mod common;
+#[path = "plugins/qdisc.rs"]
+mod qdisc;
 
 use crate::common::assert_equal;
 use scenario::{Options, Plan};

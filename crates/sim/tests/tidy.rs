@@ -128,7 +128,7 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("base", &["plugin"]),
     ("engine", &["base"]),
     ("proto", &["base", "plugin"]),
-    ("fabric", &["base", "proto"]),
+    ("fabric", &["base", "plugin", "proto"]),
     ("scenario", &["base", "plugin", "wasm", "proto", "fabric"]),
     ("sim", &["base", "plugin", "engine", "proto", "fabric", "scenario"]),
     ("tables", &["base", "proto", "fabric", "scenario", "sim"]),

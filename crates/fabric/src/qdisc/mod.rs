@@ -179,6 +179,7 @@ pub mod droptail;
 pub mod ecn_threshold;
 pub mod pfabric;
 pub mod pifo;
+pub mod plugin;
 pub mod red_ecn;
 pub mod strict;
 pub mod token_bucket;
@@ -187,7 +188,7 @@ pub mod trim;
 base::registry! {
     room AnyQdisc: Qdisc, env Env, derive Clone;
     named "qdisc", "qdiscs", "queue discipline": "how ports queue and drop";
-    entries { credit: Credit, droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, pifo: Pifo, token_bucket: TokenBucket, trim: Trim }
+    entries { credit: Credit, droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, pifo: Pifo, token_bucket: TokenBucket, trim: Trim, plugin: Plugin }
     methods {
         fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
@@ -202,6 +203,8 @@ base::registry! {
         fn watches(&self) -> bool;
         fn passes(&mut self, packet: &Packet, now: Time) -> bool;
         fn marks(&self) -> u64;
+        fn can_mark(&self) -> bool;
+        fn waited(&self, now: Time) -> u64;
         fn lengths(&self) -> Vec<(&'static str, Limit)>;
         fn marks_above(&self) -> Option<(&'static str, Limit)>;
         fn counts(&self) -> &[u64];

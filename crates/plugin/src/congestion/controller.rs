@@ -3,7 +3,7 @@
 use super::{Ack, CongestionTable, Host, Loss, NO_EFFECT, Window};
 use crate::abi::{FAILED, Flow, OK, Value};
 use crate::block::Block;
-use crate::library::{Failure, Functions, Library};
+use crate::library::{Failure, Library};
 use std::ptr;
 
 /// The controller of a host.
@@ -20,7 +20,7 @@ impl Controller {
     /// Creates the controller of a host. There is a value for each parameter.
     pub fn new(library: &'static Library, host: &Host, values: &[Value]) -> Result<Controller, Failure> {
         assert_eq!(values.len(), library.parameters.len(), "a value for each parameter");
-        let Functions::Congestion(table) = &library.functions;
+        let table = library.table::<CongestionTable>().map_err(|why| library.wrong("create", why))?;
         let mut own = Block::new(table.head.own_size);
         if let Some(create) = table.create {
             let status = unsafe { create(table.head.context, own.at(), ptr::from_ref(host), values.as_ptr()) };

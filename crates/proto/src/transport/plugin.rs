@@ -22,7 +22,7 @@ use ::plugin::abi::{Flow, NEVER};
 use ::plugin::block::Block;
 use ::plugin::congestion::controller::Controller;
 use ::plugin::congestion::{self, DUPLICATES, TIMEOUT};
-use ::plugin::library::{Failure, Functions, Library};
+use ::plugin::library::{Failure, Library};
 use base::params::{Field, Params as _, Problem, Reader};
 use base::plugins::{OfExample, Own};
 use base::registry::{Entry, Meta, Needs, PluginRoom};
@@ -96,9 +96,7 @@ fn entry(library: &'static Library) -> Result<Entry, String> {
 
 /// Returns the table of a plug-in for congestion control.
 fn controllers(library: &'static Library) -> Result<&'static congestion::CongestionTable, String> {
-    match &library.functions {
-        Functions::Congestion(table) => Ok(table),
-    }
+    library.table()
 }
 
 /// Returns the contradictions between parameters: those that the plug-in reports too.

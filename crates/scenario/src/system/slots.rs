@@ -90,9 +90,9 @@ impl System {
         let given = |part: SystemPart| GivenPart { slot: part.slot.name, kind: part.entry.name, values: part.values };
         Given::new(self.parts().into_iter().map(given).collect())
     }
-    /// Returns the plug-ins among its parts.
+    /// Returns the plug-ins among its parts and at host ports. Those of switches may appear twice.
     pub fn plugins(&self) -> impl Iterator<Item = &'static Library> + use<> {
-        self.parts().into_iter().filter_map(|part| part.entry.plugin)
+        self.parts().into_iter().map(|part| part.entry).chain([self.nic.qdisc.entry()]).filter_map(|entry| entry.plugin)
     }
     /// Returns whether some part needs ACKs to take the path of the data in reverse.
     pub fn reverse_path(&self) -> bool {

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 /// Parameters that replace an entry's defaults in every test. With them short queues mark, and flows of few
 /// packets reach every phase.
-const TUNED: [(&str, &str); 18] = [
+const TUNED: [(&str, &str); 19] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("buffer", "pfc total=1GB xoff=3KB lossless=8"),
     ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
     ("qdisc", "ecn_threshold mark=2pkt"),
+    ("qdisc", "plugin mark=2"),
     ("transport", "dctcp sack=true"),
     ("transport", "cubic min_rtt_thresh=10us max_rtt_thresh=20us"),
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
