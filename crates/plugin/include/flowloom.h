@@ -18,9 +18,10 @@ extern "C" {
 /* A plug-in of another version is refused. */
 #define FLOWLOOM_VERSION 1
 
-/* Rooms: congestion control on the TCP machine; queue disciplines. */
+/* Rooms: congestion control on the TCP machine; queue disciplines; routers. */
 #define FLOWLOOM_CONGESTION 1
 #define FLOWLOOM_QDISC 3
+#define FLOWLOOM_ROUTER 4
 
 /* Results of functions. FLOWLOOM_NO_EFFECT is for on_mark only. After FLOWLOOM_FAILED the point of the scenario ends with an error. */
 #define FLOWLOOM_OK 0
@@ -300,6 +301,63 @@ typedef struct flowloom_qdisc {
 #define FLOWLOOM_QDISC_HEAD                                                                                                \
     FLOWLOOM_HEAD(FLOWLOOM_QDISC, flowloom_qdisc),                                                                         \
     .sizes = {sizeof(flowloom_port), sizeof(flowloom_queue), sizeof(flowloom_view), sizeof(flowloom_place), sizeof(flowloom_packet)}
+
+/* Routers: the plug-in chooses among the next hops of shortest paths. decides: at no switch, it plans the paths of flows; at every switch for
+ * packets from a flow's source; at every switch for all packets. */
+#define FLOWLOOM_AHEAD 0
+#define FLOWLOOM_THERE 1
+#define FLOWLOOM_BOTH_WAYS 2
+
+/* The network of a router. */
+typedef struct flowloom_network {
+    uint64_t nodes;         /* hosts and switches */
+    uint64_t links;         /* a cable has two */
+    uint64_t hosts;
+    uint64_t max_rtt_ps;    /* longest unloaded round trip */
+    uint64_t seed;          /* of the run; with the node, the seed of the random numbers of a switch */
+} flowloom_network;
+
+/* A choice to make. */
+typedef struct flowloom_hop {
+    uint64_t now_ps;        /* FLOWLOOM_NEVER: a path is planned */
+    uint64_t node;          /* number of the node: a switch, or a host with several NICs */
+    uint64_t flow;          /* number of the flow; FLOWLOOM_NEVER: a path is planned */
+    uint32_t src, dst;      /* the five-tuple of the packet */
+    uint32_t src_port, dst_port;
+    uint32_t protocol;
+    uint32_t hash;          /* CRC-32 (IEEE 802.3) of the five-tuple, as ecmp computes it */
+} flowloom_hop;
+
+/* A next hop. */
+typedef struct flowloom_candidate {
+    uint64_t link;          /* number of the link */
+    uint64_t rate_bps;
+    uint64_t waiting;       /* bytes that wait at its port; 0 unless the table has loads, and if a path is planned */
+    uint32_t busy;          /* not zero: a packet is in transmission; 0 in the same cases */
+    uint32_t reserved;      /* zero */
+} flowloom_candidate;
+
+/* A router: `own` is the router of the network, `state` belongs to a switch. On several threads, each has its own router, and the state of a
+ * switch is in one of them. Candidates are at least two, in rising order of links, and up. */
+typedef struct flowloom_router {
+    flowloom_head head;
+    uint32_t decides;       /* FLOWLOOM_AHEAD, FLOWLOOM_THERE or FLOWLOOM_BOTH_WAYS */
+    uint32_t loads;         /* not zero: it reads the loads of ports */
+    /* Fills the router of the network; `values` has a value for each parameter. Fails if values contradict each other. May be NULL. */
+    int32_t (*create)(const void *context, void *own, const flowloom_network *network, const flowloom_value *values);
+    /* Chooses for the path of a flow, by the arguments only. NULL: paths are planned as by ecmp. */
+    int32_t (*choose)(const void *own, const flowloom_hop *hop, const flowloom_candidate *candidates, uint64_t count, uint64_t *index);
+    /* Fills the state of a switch that decides for the first time. May be NULL. */
+    int32_t (*open)(const void *own, void *state, uint64_t node);
+    /* Chooses for a packet. */
+    int32_t (*decide)(const void *own, void *state, const flowloom_hop *hop, const flowloom_packet *packet,
+                      const flowloom_candidate *candidates, uint64_t count, uint64_t *index);
+} flowloom_router;
+
+/* The first members of the head of a flowloom_router: .head = { FLOWLOOM_ROUTER_HEAD, .name = "mine", ... } */
+#define FLOWLOOM_ROUTER_HEAD                                                                                               \
+    FLOWLOOM_HEAD(FLOWLOOM_ROUTER, flowloom_router),                                                                       \
+    .sizes = {sizeof(flowloom_network), sizeof(flowloom_hop), sizeof(flowloom_candidate), sizeof(flowloom_packet)}
 
 /* The function that a plug-in exports: returns the head of its table. */
 const flowloom_head *flowloom_plugin(void);

@@ -4,7 +4,7 @@
 //! crate has no dependencies. The simulator is the crate `flowloom-sim`.
 //!
 //! A plug-in belongs to a room, and exports a table of functions. The module of a room ([`congestion`],
-//! [`qdisc`]) has the table and the trait that an author implements; [`abi`] is common to all tables, and
+//! [`qdisc`], [`router`]) has the table and the trait that an author implements; [`abi`] is common to all tables, and
 //! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation;
 //! [`example`] is a complete plug-in. [`library`] is the side of the simulator: it checks tables.
 //!
@@ -43,6 +43,7 @@ pub mod congestion;
 pub mod example;
 pub mod library;
 pub mod qdisc;
+pub mod router;
 
 pub use abi::{Counter, Flow, Parameter};
 pub use author::{Declaration, Values};

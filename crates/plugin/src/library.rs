@@ -6,6 +6,7 @@ use crate::abi::{Counter, Head, KNOWS_DEADLINE, KNOWS_SIZE, Parameter, RoomTable
 use crate::congestion::{self, CONGESTION, CongestionTable};
 use crate::example;
 use crate::qdisc::{self, QDISC, QdiscTable};
+use crate::router::{self, ROUTER, RouterTable};
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::panic::resume_unwind;
@@ -50,6 +51,8 @@ pub enum Functions {
     Congestion(CongestionTable),
     /// A queue discipline.
     Qdisc(QdiscTable),
+    /// A router.
+    Router(RouterTable),
 }
 
 impl Functions {
@@ -58,6 +61,7 @@ impl Functions {
         match self {
             Functions::Congestion(_) => "congestion control, a `transport`",
             Functions::Qdisc(_) => "a queue discipline, a `qdisc`",
+            Functions::Router(_) => "a router",
         }
     }
 }
@@ -77,6 +81,12 @@ impl InRoom for CongestionTable {
 impl InRoom for QdiscTable {
     fn of(functions: &Functions) -> Option<&QdiscTable> {
         if let Functions::Qdisc(table) = functions { Some(table) } else { None }
+    }
+}
+
+impl InRoom for RouterTable {
+    fn of(functions: &Functions) -> Option<&RouterTable> {
+        if let Functions::Router(table) = functions { Some(table) } else { None }
     }
 }
 
@@ -130,6 +140,7 @@ impl Library {
         let functions = match room {
             CONGESTION => Functions::Congestion(unsafe { read(head)? }),
             QDISC => Functions::Qdisc(unsafe { read(head)? }),
+            ROUTER => Functions::Router(unsafe { read(head)? }),
             _ => return Err(format!("it is for room {room}, which this program does not have")),
         };
         let head = unsafe { *head };
@@ -170,6 +181,12 @@ impl Library {
     /// Returns the queue discipline of this crate.
     pub fn example_qdisc() -> &'static Library {
         static TABLE: QdiscTable = qdisc::author::table::<qdisc::example::Example>();
+        static EXAMPLE: OnceLock<Library> = OnceLock::new();
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+    }
+    /// Returns the router of this crate.
+    pub fn example_router() -> &'static Library {
+        static TABLE: RouterTable = router::author::table::<router::example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
         EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
     }

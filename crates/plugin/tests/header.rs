@@ -16,7 +16,7 @@ macro_rules! layout {
 }
 
 fn layouts() -> Vec<Layout> {
-    [of_all_and_congestion(), of_qdisc()].concat()
+    [of_all_and_congestion(), of_qdisc(), of_router()].concat()
 }
 
 fn of_qdisc() -> Vec<Layout> {
@@ -27,6 +27,16 @@ fn of_qdisc() -> Vec<Layout> {
         layout!(View, "flowloom_view", packets, bytes, queues),
         layout!(Place, "flowloom_place", rank, queue, trim_to, mark, reserved),
         layout!(QdiscTable, "flowloom_qdisc", head, queues, marks, create, enqueue, dequeue, evict, on_dequeue, on_pass, count),
+    ]
+}
+
+fn of_router() -> Vec<Layout> {
+    use flowloom_plugin::router::{Candidate, Hop, Network, RouterTable};
+    vec![
+        layout!(Network, "flowloom_network", nodes, links, hosts, max_rtt_ps, seed),
+        layout!(Hop, "flowloom_hop", now_ps, node, flow, src, dst, src_port, dst_port, protocol, hash),
+        layout!(Candidate, "flowloom_candidate", link, rate_bps, waiting, busy, reserved),
+        layout!(RouterTable, "flowloom_router", head, decides, loads, create, choose, open, decide),
     ]
 }
 
@@ -133,6 +143,11 @@ fn the_header_has_the_same_layout_and_numbers() {
         checks.push(format!("FLOWLOOM_DROP == {DROP} && FLOWLOOM_TRIM == {TRIM} && FLOWLOOM_NONE == {NONE}"));
         checks.push(format!("FLOWLOOM_MARK == {MARK}"));
         checks.push(format!("FLOWLOOM_UNLIMITED == UINT64_C({UNLIMITED})"));
+    }
+    {
+        use flowloom_plugin::router::{AHEAD, BOTH_WAYS, ROUTER, THERE};
+        checks.push(format!("FLOWLOOM_ROUTER == {ROUTER} && FLOWLOOM_AHEAD == {AHEAD}"));
+        checks.push(format!("FLOWLOOM_THERE == {THERE} && FLOWLOOM_BOTH_WAYS == {BOTH_WAYS}"));
     }
     let of_packets = [
         ("DATA", u16::from(Packet::DATA)),

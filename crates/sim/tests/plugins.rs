@@ -8,6 +8,8 @@
 mod common;
 #[path = "plugins/qdisc.rs"]
 mod qdisc;
+#[path = "plugins/router.rs"]
+mod router;
 
 use crate::common::assert_equal;
 use scenario::{Options, Plan};

@@ -304,12 +304,13 @@ pub mod ecmp;
 pub mod fastest_path;
 pub mod letflow;
 pub mod memr;
+pub mod plugin;
 pub mod spray;
 
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
     named "router", "routers", "router": "which of several paths a flow takes";
-    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow, drill: Drill, conweave: ConWeave }
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, dard: Dard, difs: Difs, fastest_path: FastestPath, letflow: LetFlow, drill: Drill, conweave: ConWeave, plugin: Plugin }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;
