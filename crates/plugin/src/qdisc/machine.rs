@@ -97,7 +97,7 @@ impl Discipline {
             }
         }
     }
-    /// Calls `dequeue`. Returns a queue that has packets, of which there must be one.
+    /// Calls `dequeue`. Returns a queue that has packets; there must be one.
     #[inline]
     pub fn dequeue(&mut self, now_ps: u64, waiting: Waiting<'_>) -> usize {
         let Some(dequeue) = self.table.dequeue else {

@@ -53,10 +53,10 @@ impl Chooser {
     /// Returns the state of a switch that decides for the first time.
     pub fn open(&self, node: u64) -> Block {
         let mut state = Block::new(self.table.head.state_size);
-        if let Some(open) = self.table.open {
-            if unsafe { open(self.own.at(), state.at(), node) } != OK {
-                self.library.failure("open").raise();
-            }
+        if let Some(open) = self.table.open
+            && unsafe { open(self.own.at(), state.at(), node) } != OK
+        {
+            self.library.failure("open").raise();
         }
         state.ends_with(self.table.head.close);
         state

@@ -201,7 +201,7 @@ fn a_plug_in_of_nics_only_is_in_the_manifest_and_runs() {
         "{PORTS}[[system]]\ntransport = 'newreno'\nqdisc = 'droptail'\nnic = {{ qdisc = {{ kind = 'plugin', path = '{path}', mark = 5 }} }}\n"
     );
     let plan = load(&text).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(plan.inputs().keys().cloned().collect::<Vec<_>>(), [path.clone()]);
+    assert_eq!(plan.inputs().keys().collect::<Vec<_>>(), [&path]);
     assert!(plan.resolved().contains("native code, which runs with your rights"), "{}", plan.resolved());
     assert!(outcome(&plan, 1).is_ok());
     // The NICs have the plug-in of the switches, with its values and without its limit.
