@@ -228,7 +228,8 @@ impl Entry {
     pub fn of_plugin(&'static self, library: &'static Library) -> Result<&'static Entry, String> {
         let make = self.meta.plugin.ok_or("it is not for this part of a system")?.entry;
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |entry: &&&Entry| entry.name == self.name && entry.plugin.is_some_and(|known| std::ptr::eq(known, library));
+        // The entries of plug-ins have one name in all rooms, but each has a file of its own.
+        let is_it = |entry: &&&Entry| entry.text == self.text && entry.plugin.is_some_and(|known| std::ptr::eq(known, library));
         if let Some(known) = made.iter().find(is_it) {
             return Ok(known);
         }
