@@ -18,10 +18,13 @@ extern "C" {
 /* A plug-in of another version is refused. */
 #define FLOWLOOM_VERSION 1
 
-/* Rooms: congestion control on the TCP machine; queue disciplines; routers. */
+/* Rooms: congestion control on the TCP machine; whole transports; queue disciplines; routers; policies, which set class, rank and ECT of the
+ * packets that hosts send. */
 #define FLOWLOOM_CONGESTION 1
+#define FLOWLOOM_TRANSPORT 2
 #define FLOWLOOM_QDISC 3
 #define FLOWLOOM_ROUTER 4
+#define FLOWLOOM_POLICY 5
 
 /* Results of functions. FLOWLOOM_NO_EFFECT is for on_mark only. After FLOWLOOM_FAILED the point of the scenario ends with an error. */
 #define FLOWLOOM_OK 0
@@ -358,6 +361,186 @@ typedef struct flowloom_router {
 #define FLOWLOOM_ROUTER_HEAD                                                                                               \
     FLOWLOOM_HEAD(FLOWLOOM_ROUTER, flowloom_router),                                                                       \
     .sizes = {sizeof(flowloom_network), sizeof(flowloom_hop), sizeof(flowloom_candidate), sizeof(flowloom_packet)}
+
+/* ---------------------------------------------------------------- transports */
+
+/* The flow of a timer that belongs to the host. */
+#define FLOWLOOM_NO_FLOW UINT32_MAX
+/* Result of poll: there is no packet to send. */
+#define FLOWLOOM_NOTHING 1
+
+/* uses: packets may be marked, have classes, have ranks. */
+#define FLOWLOOM_USES_MARKS 1
+#define FLOWLOOM_USES_CLASSES 2
+#define FLOWLOOM_USES_RANKS 4
+
+/* The configuration of a host and of its network. */
+typedef struct flowloom_endpoint {
+    uint64_t mtu;           /* largest packet on the wire, headers included */
+    uint64_t header;        /* header of every packet; also the size of a packet without payload */
+    uint64_t nic_rate_bps;  /* largest rate of one flow */
+    uint64_t host_rate_bps; /* the sum of the rates of the host's NICs */
+    uint64_t max_rtt_ps;    /* longest unloaded round trip of the network */
+    uint64_t classes;       /* at the ports of switches; 8 if their queue discipline does not set it */
+} flowloom_endpoint;
+
+/* A flow and its ends. */
+typedef struct flowloom_seen_flow {
+    uint64_t number;
+    uint64_t size;          /* 0 without FLOWLOOM_KNOWS_SIZE */
+    uint64_t start_ps;
+    uint64_t deadline_ps;   /* FLOWLOOM_NEVER: none, or without FLOWLOOM_KNOWS_DEADLINE */
+    uint32_t source;
+    uint32_t destination;
+} flowloom_seen_flow;
+
+/* The effect of the arrival of payload. */
+typedef struct flowloom_delivery {
+    uint64_t next;          /* all bytes below have arrived: the cumulative acknowledgment */
+    uint64_t new_bytes;     /* bytes that had not arrived before */
+    uint64_t block_start;   /* the contiguous range of arrived bytes around them */
+    uint64_t block_end;
+} flowloom_delivery;
+
+/* The state of an open flow at its sender. Values that the protocol does not have are 0. */
+typedef struct flowloom_sample {
+    uint64_t cwnd;          /* congestion window in bytes */
+    uint64_t ssthresh;      /* slow-start threshold in bytes */
+    uint64_t srtt_ps;       /* smoothed round trip */
+    uint64_t rate_bps;      /* rate at which the flow may send data */
+    uint64_t in_flight;     /* payload bytes that are sent and not acknowledged */
+} flowloom_sample;
+
+/* The functions of the simulator that a transport may call while one of its functions runs. A call that is not allowed has no effect, and ends
+ * the run when the function of the plug-in returns; it returns FLOWLOOM_FAILED, 0 or NULL. */
+typedef struct flowloom_transport_calls {
+    /* Sets the deadline of a timer of a flow, or of the host with FLOWLOOM_NO_FLOW. Kinds are numbers below 4. A deadline in the past is due now; one that
+     * is 2^63 picoseconds or more never comes. */
+    int32_t (*arm)(void *handle, uint32_t flow, uint32_t kind, uint64_t at_ps);
+    int32_t (*disarm)(void *handle, uint32_t flow, uint32_t kind);
+    /* Sends a packet before all packets of poll. */
+    int32_t (*control)(void *handle, const flowloom_packet *packet);
+    /* Delivers payload to the application, while on_packet handles the packet of data that carries it. `to` may be NULL. */
+    int32_t (*deliver)(void *handle, uint32_t flow, uint64_t offset, uint64_t length, flowloom_delivery *to);
+    /* Returns 1 if all bytes of a flow that this host receives have arrived, and 0 otherwise. */
+    int32_t (*finished)(void *handle, uint32_t flow);
+    /* Ends the host's part of a flow: clears its timers and ends its state. At its sender the flow closes, and later packets of the flow are not passed
+     * to the plug-in. */
+    int32_t (*close)(void *handle, uint32_t flow);
+    /* As close, for a flow with a deadline that its sender gives up. */
+    int32_t (*terminate)(void *handle, uint32_t flow);
+    /* Count a retransmission timeout and a fast retransmit of a flow that this host sends. */
+    int32_t (*timeout)(void *handle, uint32_t flow);
+    int32_t (*fast_retransmit)(void *handle, uint32_t flow);
+    /* Adds to a declared counter of a flow, at most 2^32 at a time. */
+    int32_t (*count)(void *handle, uint32_t flow, uint32_t counter, uint64_t more);
+    /* Returns 64 random bits, which depend only on the seed of the run and the host. */
+    uint64_t (*random)(void *handle);
+    /* Describes a flow. */
+    int32_t (*view)(void *handle, uint32_t flow, flowloom_seen_flow *to);
+    /* Returns the payload of the packet that begins at this byte of a flow that this host sends: a full packet, less at the end of the flow, and 0 from
+     * there on. */
+    uint64_t (*payload)(void *handle, uint32_t flow, uint64_t offset);
+    /* Returns the state that this host has for a flow: state_size bytes that are zero at the first call. It stays where it is until the flow closes at
+     * this host. */
+    void *(*state)(void *handle, uint32_t flow);
+} flowloom_transport_calls;
+
+/* What a transport sees and may do while one of its functions runs. It must not be used afterwards. */
+typedef struct flowloom_context {
+    uint64_t now_ps;
+    const flowloom_transport_calls *calls;
+    void *handle;           /* passed to them */
+    uint32_t host;          /* the number of this host */
+    uint32_t reserved;      /* zero */
+} flowloom_context;
+
+/* A transport: `own` is a host, with all its flows; `state` is that of calls->state. The functions after give_up may be NULL. */
+typedef struct flowloom_transport {
+    flowloom_head head;
+    uint32_t uses;          /* a sum of FLOWLOOM_USES_MARKS and so on */
+    uint32_t reserved;      /* zero */
+    /* Fills a host; `values` has a value for each parameter. Fails if values contradict each other. */
+    int32_t (*create)(const void *context, void *own, const flowloom_endpoint *endpoint, const flowloom_value *values);
+    /* The application opens a flow at this host. */
+    int32_t (*on_flow)(void *own, const flowloom_context *cx, uint32_t flow);
+    /* A packet has reached this host. */
+    int32_t (*on_packet)(void *own, const flowloom_context *cx, const flowloom_packet *packet);
+    /* A timer is due: a flow's, or the host's with FLOWLOOM_NO_FLOW. It is disarmed before the call. */
+    int32_t (*on_timer)(void *own, const flowloom_context *cx, uint32_t kind, uint32_t flow);
+    /* The NIC can take a packet: fills it, which is zero before, or returns FLOWLOOM_NOTHING. Then it is called again after another function. */
+    int32_t (*poll)(void *own, const flowloom_context *cx, flowloom_packet *packet);
+    /* The host's policy gives up a flow that this host sends: forgets it. The flow closes after the call. */
+    int32_t (*give_up)(void *own, const flowloom_context *cx, uint32_t flow);
+    /* Fills the sample of an open flow that this host sends; zero before. `state` is NULL if the flow has none. */
+    int32_t (*sample)(const void *own, const void *state, uint32_t flow, flowloom_sample *sample);
+} flowloom_transport;
+
+/* The first members of the head of a flowloom_transport. */
+#define FLOWLOOM_TRANSPORT_HEAD                                                                                            \
+    FLOWLOOM_HEAD(FLOWLOOM_TRANSPORT, flowloom_transport),                                                                 \
+    .sizes = {sizeof(flowloom_endpoint), sizeof(flowloom_seen_flow), sizeof(flowloom_packet), sizeof(flowloom_delivery),        \
+              sizeof(flowloom_sample), sizeof(flowloom_context), sizeof(flowloom_transport_calls)}
+
+/* ---------------------------------------------------------------- policies */
+
+/* The functions of the simulator that a policy may call while one of its functions runs. A call that is not allowed has no effect, and ends the
+ * run when the function of the plug-in returns; it returns FLOWLOOM_FAILED, 0 or NULL. */
+typedef struct flowloom_policy_calls {
+    /* As for transports. The policy's timers are not those of the transport. */
+    int32_t (*arm)(void *handle, uint32_t flow, uint32_t kind, uint64_t at_ps);
+    int32_t (*disarm)(void *handle, uint32_t flow, uint32_t kind);
+    /* Gives up a flow with a deadline that this host sends, after the current function. Has no effect if the flow is not open. */
+    int32_t (*terminate)(void *handle, uint32_t flow);
+    /* Returns 1 if all bytes of a flow that this host receives have arrived, and 0 otherwise. */
+    int32_t (*finished)(void *handle, uint32_t flow);
+    /* Fills the transport's sample of a flow that this host sends: zeros if it is not open. */
+    int32_t (*sample)(void *handle, uint32_t flow, flowloom_sample *to);
+    int32_t (*count)(void *handle, uint32_t flow, uint32_t counter, uint64_t more);
+    uint64_t (*random)(void *handle);
+    int32_t (*view)(void *handle, uint32_t flow, flowloom_seen_flow *to);
+    /* Returns the state that this host has for a flow: state_size bytes that are zero at the first call. It stays where it is until on_close has
+     * returned, at the host that sends the flow, and to the end of the run at the other host. */
+    void *(*state)(void *handle, uint32_t flow);
+} flowloom_policy_calls;
+
+/* What a policy sees and may do while one of its functions runs. It must not be used afterwards. */
+typedef struct flowloom_policy_context {
+    uint64_t now_ps;
+    const flowloom_policy_calls *calls;
+    void *handle;           /* passed to them */
+    uint32_t host;          /* the number of this host */
+    uint32_t reserved;      /* zero */
+} flowloom_policy_context;
+
+/* A policy: `own` is that of a host; `state` is that of calls->state. The functions after on_send may be NULL. */
+typedef struct flowloom_policy {
+    flowloom_head head;
+    uint32_t uses;          /* a sum of FLOWLOOM_USES_MARKS and so on */
+    uint32_t reserved;      /* zero */
+    /* Fills the policy of a host; `values` has a value for each parameter. Fails if values contradict each other. */
+    int32_t (*create)(const void *context, void *own, const flowloom_endpoint *endpoint, const flowloom_value *values);
+    /* The NIC takes a packet of this host: may set its class, its rank and ECT. */
+    int32_t (*on_send)(void *own, const flowloom_policy_context *cx, flowloom_packet *packet);
+    /* A packet has reached this host, before the transport sees it. */
+    int32_t (*on_receive)(void *own, const flowloom_policy_context *cx, const flowloom_packet *packet);
+    /* The application opens a flow at this host, before the transport opens it. */
+    int32_t (*on_open)(void *own, const flowloom_policy_context *cx, uint32_t flow);
+    /* The sender of a flow, at this host, counts a retransmission timeout. */
+    int32_t (*on_timeout)(void *own, const flowloom_policy_context *cx, uint32_t flow);
+    /* The last byte of a flow has arrived at this host. */
+    int32_t (*on_finish)(void *own, const flowloom_policy_context *cx, uint32_t flow);
+    /* A flow that this host sends is closed or was given up. Its timers and its state end after the call. */
+    int32_t (*on_close)(void *own, const flowloom_policy_context *cx, uint32_t flow);
+    /* A timer is due: a flow's, or the host's with FLOWLOOM_NO_FLOW. It is disarmed before the call. */
+    int32_t (*on_timer)(void *own, const flowloom_policy_context *cx, uint32_t kind, uint32_t flow);
+} flowloom_policy;
+
+/* The first members of the head of a flowloom_policy. */
+#define FLOWLOOM_POLICY_HEAD                                                                                               \
+    FLOWLOOM_HEAD(FLOWLOOM_POLICY, flowloom_policy),                                                                       \
+    .sizes = {sizeof(flowloom_endpoint), sizeof(flowloom_seen_flow), sizeof(flowloom_packet), sizeof(flowloom_sample),          \
+              sizeof(flowloom_policy_context), sizeof(flowloom_policy_calls)}
 
 /* The function that a plug-in exports: returns the head of its table. */
 const flowloom_head *flowloom_plugin(void);

@@ -4,9 +4,10 @@
 //! crate has no dependencies. The simulator is the crate `flowloom-sim`.
 //!
 //! A plug-in belongs to a room, and exports a table of functions. The module of a room ([`congestion`],
-//! [`qdisc`], [`router`]) has the table and the trait that an author implements; [`abi`] is common to all tables, and
-//! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation;
-//! [`example`] is a complete plug-in. [`library`] is the side of the simulator: it checks tables.
+//! [`transport`], [`policy`], [`qdisc`], [`router`]) has the table, the trait that an author implements,
+//! and an example; [`abi`] is common to all tables, and `include/flowloom.h` has the same for C.
+//! [`author`] makes a table from an implementation. [`library`] is the side of the simulator: it checks
+//! tables.
 //!
 //! ```
 //! use flowloom_plugin::{Ack, Congestion, Declaration, Flow, Host, Loss, Values, Window};
@@ -42,8 +43,10 @@ pub mod block;
 pub mod congestion;
 pub mod example;
 pub mod library;
+pub mod policy;
 pub mod qdisc;
 pub mod router;
+pub mod transport;
 
 pub use abi::{Counter, Flow, Parameter};
 pub use author::{Declaration, Values};

@@ -5,8 +5,10 @@
 use crate::abi::{Counter, Head, KNOWS_DEADLINE, KNOWS_SIZE, Parameter, RoomTable, Type, VERSION};
 use crate::congestion::{self, CONGESTION, CongestionTable};
 use crate::example;
+use crate::policy::{self, POLICY, PolicyTable};
 use crate::qdisc::{self, QDISC, QdiscTable};
 use crate::router::{self, ROUTER, RouterTable};
+use crate::transport::{self, TRANSPORT, TransportTable};
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::panic::resume_unwind;
@@ -14,6 +16,8 @@ use std::sync::OnceLock;
 
 /// The name that scenarios use in place of a file for the plug-in of this crate.
 pub const EXAMPLE_FILE: &str = "example";
+/// As [`EXAMPLE_FILE`], for the transport of this crate that is not a congestion controller.
+pub const EXAMPLE_TRANSPORT: &str = "example_transport";
 
 /// Largest number of parameters and of counters, and the longest text, in bytes.
 pub const MOST: (u64, u64, usize) = (64, 16, 4096);
@@ -49,19 +53,34 @@ pub struct Library {
 pub enum Functions {
     /// Congestion control on the TCP machine.
     Congestion(CongestionTable),
+    /// Transports.
+    Transport(TransportTable),
     /// A queue discipline.
     Qdisc(QdiscTable),
     /// A router.
     Router(RouterTable),
+    /// Policies.
+    Policy(PolicyTable),
 }
 
 impl Functions {
+    /// Returns the part of a system that the plug-in is for, as scenarios name it.
+    pub fn room(&self) -> &'static str {
+        match self {
+            Functions::Congestion(_) | Functions::Transport(_) => "transport",
+            Functions::Qdisc(_) => "qdisc",
+            Functions::Router(_) => "router",
+            Functions::Policy(_) => "policy",
+        }
+    }
     /// Returns what the plug-in is, in words.
     fn noun(&self) -> &'static str {
         match self {
             Functions::Congestion(_) => "congestion control, a `transport`",
+            Functions::Transport(_) => "a transport",
             Functions::Qdisc(_) => "a queue discipline, a `qdisc`",
             Functions::Router(_) => "a router",
+            Functions::Policy(_) => "a policy",
         }
     }
 }
@@ -72,23 +91,17 @@ pub trait InRoom: RoomTable {
     fn of(functions: &Functions) -> Option<&Self>;
 }
 
-impl InRoom for CongestionTable {
-    fn of(functions: &Functions) -> Option<&CongestionTable> {
-        if let Functions::Congestion(table) = functions { Some(table) } else { None }
-    }
+macro_rules! in_room {
+    ($($table:ident: $room:ident),*) => {
+        $(impl InRoom for $table {
+            fn of(functions: &Functions) -> Option<&$table> {
+                if let Functions::$room(table) = functions { Some(table) } else { None }
+            }
+        })*
+    };
 }
 
-impl InRoom for QdiscTable {
-    fn of(functions: &Functions) -> Option<&QdiscTable> {
-        if let Functions::Qdisc(table) = functions { Some(table) } else { None }
-    }
-}
-
-impl InRoom for RouterTable {
-    fn of(functions: &Functions) -> Option<&RouterTable> {
-        if let Functions::Router(table) = functions { Some(table) } else { None }
-    }
-}
+in_room!(CongestionTable: Congestion, TransportTable: Transport, QdiscTable: Qdisc, RouterTable: Router, PolicyTable: Policy);
 
 /// Where the functions of a plug-in run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +154,8 @@ impl Library {
             CONGESTION => Functions::Congestion(unsafe { read(head)? }),
             QDISC => Functions::Qdisc(unsafe { read(head)? }),
             ROUTER => Functions::Router(unsafe { read(head)? }),
+            TRANSPORT => Functions::Transport(unsafe { read(head)? }),
+            POLICY => Functions::Policy(unsafe { read(head)? }),
             _ => return Err(format!("it is for room {room}, which this program does not have")),
         };
         let head = unsafe { *head };
@@ -176,28 +191,40 @@ impl Library {
     pub fn example() -> &'static Library {
         static TABLE: CongestionTable = congestion::author::table::<example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
-        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_FILE))
     }
     /// Returns the queue discipline of this crate.
     pub fn example_qdisc() -> &'static Library {
         static TABLE: QdiscTable = qdisc::author::table::<qdisc::example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
-        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_FILE))
     }
     /// Returns the router of this crate.
     pub fn example_router() -> &'static Library {
         static TABLE: RouterTable = router::author::table::<router::example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
-        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE))
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_FILE))
     }
     /// Returns the plug-in of this crate with this table.
-    fn of_crate<T: RoomTable>(table: &'static T) -> Library {
+    fn of_crate<T: RoomTable>(table: &'static T, file: &str) -> Library {
         // Safety: a table of this crate.
-        unsafe { Library::new(std::ptr::from_ref(table).cast(), EXAMPLE_FILE, "", Code::Native) }.expect("a valid table")
+        unsafe { Library::new(std::ptr::from_ref(table).cast(), file, "", Code::Native) }.expect("a valid table")
     }
     /// Returns the functions of a plug-in for a room. The error completes a sentence about the plug-in.
     pub fn table<T: InRoom>(&self) -> Result<&T, String> {
         T::of(&self.functions).ok_or_else(|| format!("it is {}, and not for this part of a system", self.functions.noun()))
+    }
+    /// Returns the plug-in of this crate that is a whole transport: `path = "example_transport"`.
+    pub fn example_transport() -> &'static Library {
+        static TABLE: TransportTable = transport::author::table::<transport::example::Example>();
+        static EXAMPLE: OnceLock<Library> = OnceLock::new();
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_TRANSPORT))
+    }
+    /// Returns the plug-in of this crate that is a policy.
+    pub fn example_policy() -> &'static Library {
+        static TABLE: PolicyTable = policy::author::table::<policy::example::Example>();
+        static EXAMPLE: OnceLock<Library> = OnceLock::new();
+        EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_FILE))
     }
     /// Returns whether the plug-in knows the size of a flow in advance.
     pub fn knows_size(&self) -> bool {

@@ -127,6 +127,96 @@ fn of_all_and_congestion() -> Vec<Layout> {
     ]
 }
 
+mod of_transports {
+    use super::Layout;
+    use flowloom_plugin::transport::*;
+    use std::mem::offset_of;
+
+    pub fn layouts() -> Vec<Layout> {
+        vec![
+            layout!(Endpoint, "flowloom_endpoint", mtu, header, nic_rate_bps, host_rate_bps, max_rtt_ps, classes),
+            layout!(SeenFlow, "flowloom_seen_flow", number, size, start_ps, deadline_ps, source, destination),
+            layout!(Delivery, "flowloom_delivery", next, new_bytes, block_start, block_end),
+            layout!(Sample, "flowloom_sample", cwnd, ssthresh, srtt_ps, rate_bps, in_flight),
+            layout!(
+                TransportCalls,
+                "flowloom_transport_calls",
+                arm,
+                disarm,
+                control,
+                deliver,
+                finished,
+                close,
+                terminate,
+                timeout,
+                fast_retransmit,
+                count,
+                random,
+                view,
+                payload,
+                state
+            ),
+            layout!(Context, "flowloom_context", now_ps, calls, handle, host, reserved),
+            layout!(
+                TransportTable,
+                "flowloom_transport",
+                head,
+                uses,
+                reserved,
+                create,
+                on_flow,
+                on_packet,
+                on_timer,
+                poll,
+                give_up,
+                sample
+            ),
+        ]
+    }
+
+    pub fn checks() -> [String; 3] {
+        [
+            format!(
+                "FLOWLOOM_TRANSPORT == {TRANSPORT} && FLOWLOOM_NO_FLOW == UINT32_C({NO_FLOW}) && FLOWLOOM_NOTHING == {NOTHING}"
+            ),
+            format!("FLOWLOOM_USES_MARKS == {USES_MARKS} && FLOWLOOM_USES_CLASSES == {USES_CLASSES}"),
+            format!("FLOWLOOM_USES_RANKS == {USES_RANKS}"),
+        ]
+    }
+}
+
+mod of_policies {
+    use super::Layout;
+    use flowloom_plugin::policy::*;
+    use std::mem::offset_of;
+
+    pub fn layouts() -> Vec<Layout> {
+        vec![
+            layout!(PolicyCalls, "flowloom_policy_calls", arm, disarm, terminate, finished, sample, count, random, view, state),
+            layout!(PolicyContext, "flowloom_policy_context", now_ps, calls, handle, host, reserved),
+            layout!(
+                PolicyTable,
+                "flowloom_policy",
+                head,
+                uses,
+                reserved,
+                create,
+                on_send,
+                on_receive,
+                on_open,
+                on_timeout,
+                on_finish,
+                on_close,
+                on_timer
+            ),
+        ]
+    }
+
+    pub fn check() -> String {
+        format!("FLOWLOOM_POLICY == {POLICY}")
+    }
+}
+
 #[test]
 fn the_header_has_the_same_layout_and_numbers() {
     let mut checks = vec![
@@ -174,7 +264,10 @@ fn the_header_has_the_same_layout_and_numbers() {
         ("FLAG", Type::Flag),
     ];
     checks.extend(types.into_iter().map(|(name, kind)| format!("FLOWLOOM_{name} == {}", kind as u32)));
-    for (name, size, fields) in layouts() {
+    checks.extend(of_transports::checks());
+    checks.push(of_policies::check());
+    let layouts = layouts().into_iter().chain(of_transports::layouts()).chain(of_policies::layouts());
+    for (name, size, fields) in layouts {
         checks.push(format!("sizeof({name}) == {size}"));
         checks.extend(fields.into_iter().map(|(field, at)| format!("offsetof({name}, {field}) == {at}")));
     }

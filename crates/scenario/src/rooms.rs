@@ -31,7 +31,8 @@ pub const ROOMS: &[Room] = &[
 /// its room. The error is a complete message.
 pub fn of_file(path: &str) -> Result<(&'static Room, &'static Entry), String> {
     let library = Files::new(Path::new("")).plugin(path)?;
-    let all = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
+    let rooms = ROOMS.iter().filter(|room| room.name == library.functions.room());
+    let all = rooms.flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
     let made = all.filter_map(|(room, entry)| entry.meta.plugin.map(|_| (room, entry.of_plugin(library))));
     let mut problem = String::new();
     for (room, entry) in made {

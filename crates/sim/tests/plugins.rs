@@ -11,6 +11,11 @@ mod qdisc;
 #[path = "plugins/router.rs"]
 mod router;
 
+#[path = "plugins/policies.rs"]
+mod policies;
+#[path = "plugins/transports.rs"]
+mod transports;
+
 use crate::common::assert_equal;
 use scenario::{Options, Plan};
 use sim::{Continue, EventOrder, Outcome, RunError, Threads};
@@ -75,6 +80,18 @@ fn rust() -> String {
         succeeds(rustc().args(["--crate-type", "cdylib", "--extern", &library]).arg(folder().join("rust.rs")));
     });
     format!("{}rust{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// Compiles a plug-in in Rust, whose text uses the crate for authors. Returns the name of the library.
+fn rust_plugin(name: &str, text: &str) -> String {
+    rust();
+    let source = folder().join(format!("{name}.rs"));
+    std::fs::write(&source, text).unwrap();
+    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
+    let library = format!("flowloom_plugin={}", folder().join("libflowloom_plugin.rlib").display());
+    rustc.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--extern", &library, "--out-dir"]).arg(folder());
+    succeeds(rustc.arg(source));
+    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 fn load(text: &str) -> Result<Plan, String> {

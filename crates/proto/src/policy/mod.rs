@@ -29,12 +29,13 @@ pub mod edf_sjf;
 pub mod karuna;
 pub mod path_spray;
 pub mod pias;
+pub mod plugin;
 pub mod stam;
 
 base::registry! {
     room AnyPolicy: Policy, env Env<'_>;
     named "policy", "policies", "policy": "the class, rank and marks of packets that hosts send";
-    entries { aemon: Aemon, dard: Dard, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias, stam: Stam }
+    entries { aemon: Aemon, dard: Dard, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias, plugin: Plugin, stam: Stam }
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);

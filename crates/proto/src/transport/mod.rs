@@ -75,17 +75,46 @@ mod tests {
     use crate::kit::pipe::{Fate, Pipe};
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
+    use ::plugin::library::Library;
     use base::params::{Problem, Raw, Reader};
-    use base::registry::Meta;
     use base::{Dur, Time};
 
+    /// A transport to test: an entry, with the plug-in if it is that of plug-ins and not the default.
+    #[derive(Clone, Copy)]
+    struct Tested {
+        name: &'static str,
+        library: Option<&'static Library>,
+    }
+
+    /// All transports: every entry, and the whole transport that flowloom contains as a plug-in.
+    fn all() -> impl Iterator<Item = Tested> {
+        let entries = ENTRIES.iter().map(|entry| Tested { name: entry.name, library: None });
+        entries.chain([Tested { name: "plugin", library: Some(Library::example_transport()) }])
+    }
+
+    impl Tested {
+        fn params(self) -> AnyParams {
+            AnyParams::read(self.name, &mut ForTests(self)).expect("an entry of the room")
+        }
+    }
+
+    impl std::fmt::Display for Tested {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.library.map_or(self.name, |library| &library.name))
+        }
+    }
+
     /// Reads the parameters that an entry's META implies, and no others; used in tests.
-    struct ForTests(&'static Meta);
+    struct ForTests(Tested);
 
     impl Reader for ForTests {
         fn get(&mut self, name: &'static str) -> Option<Raw> {
-            let mut own = self.0.implies.iter().filter_map(|(key, value)| Some((key.strip_prefix("transport.")?, value)));
+            let meta = ROOM.entry(self.0.name).expect("an entry of the room").meta;
+            let mut own = meta.implies.iter().filter_map(|(key, value)| Some((key.strip_prefix("transport.")?, value)));
             own.find(|(key, _)| *key == name).map(|(_, value)| Raw::Str((*value).to_owned()))
+        }
+        fn plugin(&self) -> Option<&'static Library> {
+            self.0.library
         }
         fn fail(&mut self, key: &'static str, message: String) {
             panic!("{key}: {message}");
@@ -93,18 +122,16 @@ mod tests {
     }
 
     /// A host with a flow of a hundred packets and a policy that receives its events.
-    fn host(name: &str) -> Script<AnyTransport> {
-        let entry = ROOM.entry(name).expect("an entry of the room");
-        let params = AnyParams::read(name, &mut ForTests(entry.meta)).expect("an entry of the room");
-        let mut host = Script::new(params.build(&script::env()), vec![script::flow(0, 100 * 1460)]);
+    fn host(tested: Tested) -> Script<AnyTransport> {
+        let mut host = Script::new(tested.params().build(&script::env()), vec![script::flow(0, 100 * 1460)]);
         host.io.has_policy = true;
         host
     }
 
     #[test]
     fn policies_receive_every_timeout_and_both_ends() {
-        for entry in ENTRIES {
-            let mut pipe = Pipe::new(host(entry.name), host(entry.name), Dur::from_us(50));
+        for tested in all() {
+            let mut pipe = Pipe::new(host(tested), host(tested), Dur::from_us(50));
             let (mut data, mut ends) = (0, 0);
             // All packets sent at the start are lost, twice the last packets with their probes, and
             // twice the last one, so that only a timer can find the loss.
@@ -120,17 +147,17 @@ mod tests {
             let timeouts = sender.table.get(FlowId(0)).stats.timeouts;
             let mut expected = vec![HostEvent::Timeout(FlowId(0)); timeouts as usize];
             expected.push(HostEvent::Close(FlowId(0)));
-            assert_eq!(sender.io.events, expected, "{}", entry.name);
-            assert!(timeouts > 0, "{}: no timeout", entry.name);
-            assert_eq!(receiver.io.events, [HostEvent::Finish(FlowId(0))], "{}", entry.name);
+            assert_eq!(sender.io.events, expected, "{tested}");
+            assert!(timeouts > 0, "{tested}: no timeout");
+            assert_eq!(receiver.io.events, [HostEvent::Finish(FlowId(0))], "{tested}");
         }
     }
 
     #[test]
     fn samples_of_a_flow_are_correct() {
-        for entry in ENTRIES {
+        for tested in all() {
             // Two packets and a byte.
-            let (mut sender, mut receiver) = (host(entry.name), host(entry.name).at_host(1));
+            let (mut sender, mut receiver) = (host(tested), host(tested).at_host(1));
             for host in [&mut sender, &mut receiver] {
                 host.flows[0] = script::flow(0, 2 * 1460 + 1);
             }
@@ -140,8 +167,8 @@ mod tests {
                 // Without an acknowledgment per packet, a sender learns late which packets have
                 // arrived.
                 let known = if silent { sample.in_flight_bytes >= payload } else { sample.in_flight_bytes == payload };
-                assert!(known, "{}: {} and {payload}", entry.name, sample.in_flight_bytes);
-                assert!(payload == 0 || sample.cwnd_bytes > 0 || sample.rate.0 > 0, "{}", entry.name);
+                assert!(known, "{tested}: {} and {payload}", sample.in_flight_bytes);
+                assert!(payload == 0 || sample.cwnd_bytes > 0 || sample.rate.0 > 0, "{tested}");
                 most = most.max(sample.srtt.0);
                 let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
                 silent |= payload > 0 && back.iter().all(|packet| packet.kind != Kind::ACK);
@@ -154,15 +181,15 @@ mod tests {
                 }
             }
             // Some transports measure no round trip.
-            assert!([0, 100_000_000].contains(&most), "{}: {most}", entry.name);
+            assert!([0, 100_000_000].contains(&most), "{tested}: {most}");
         }
     }
 
     #[test]
     fn a_flow_can_be_given_up_at_any_time() {
-        for entry in ENTRIES {
+        for tested in all() {
             for answered in [false, true] {
-                let (mut sender, mut receiver) = (host(entry.name), host(entry.name).at_host(1));
+                let (mut sender, mut receiver) = (host(tested), host(tested).at_host(1));
                 // More than any transport sends in three round trips.
                 for host in [&mut sender, &mut receiver] {
                     host.flows[0] = script::flow(0, 10_000 * 1460);
@@ -175,19 +202,14 @@ mod tests {
                 assert!(sender.machine.sample(FlowId(0)).is_some());
                 sender.give_up(0);
                 let record = sender.table.get(FlowId(0));
-                assert!(record.closed && record.terminated && sender.table.all_done(), "{}", entry.name);
-                assert_eq!(sender.io.events.back(), Some(&HostEvent::Close(FlowId(0))), "{}", entry.name);
-                assert_eq!(sender.machine.sample(FlowId(0)), None, "{}", entry.name);
+                assert!(record.closed && record.terminated && sender.table.all_done(), "{tested}");
+                assert_eq!(sender.io.events.back(), Some(&HostEvent::Close(FlowId(0))), "{tested}");
+                assert_eq!(sender.machine.sample(FlowId(0)), None, "{tested}");
                 // The host sends no packets after that, whatever is still answered, and an unknown
                 // flow cannot be given up.
                 let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
                 let late: Vec<_> = back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)).collect();
-                assert_eq!(
-                    (late, sender.give_up(0), sender.advance(Time(u64::MAX / 2))),
-                    (vec![], vec![], vec![]),
-                    "{}",
-                    entry.name
-                );
+                assert_eq!((late, sender.give_up(0), sender.advance(Time(u64::MAX / 2))), (vec![], vec![], vec![]), "{tested}");
             }
         }
     }
@@ -197,14 +219,14 @@ mod tests {
     #[test]
     fn no_default_timer_is_below_the_round_trip_of_the_path() {
         let env = Env { max_rtt: Dur::from_ms(80), ..script::env() };
-        for entry in ENTRIES {
-            let params = AnyParams::read(entry.name, &mut ForTests(entry.meta)).expect("an entry of the room");
+        for tested in all() {
+            let params = tested.params();
             let Timers { first, least, .. } = params.build(&env).timers();
             for timeout in first.into_iter().chain(least) {
-                assert!(timeout.after >= env.max_rtt, "{}: `{}` is {}", entry.name, timeout.key, timeout.after);
+                assert!(timeout.after >= env.max_rtt, "{tested}: `{}` is {}", timeout.key, timeout.after);
             }
             let about_times = |problem: &Problem| problem.message.contains("round trip");
-            assert!(!params.check(&env).iter().any(about_times), "{}: {:?}", entry.name, params.check(&env));
+            assert!(!params.check(&env).iter().any(about_times), "{tested}: {:?}", params.check(&env));
         }
     }
 

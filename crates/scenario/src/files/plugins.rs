@@ -7,7 +7,7 @@
 use super::Files;
 use base::registry::PluginRoom;
 use plugin::abi::{Head, SYMBOL};
-use plugin::library::{Code, EXAMPLE_FILE, Library};
+use plugin::library::{Code, EXAMPLE_FILE, EXAMPLE_TRANSPORT, Library};
 use sha2::{Digest as _, Sha256};
 use std::error::Error as _;
 use std::io::Write as _;
@@ -36,7 +36,11 @@ impl Files {
     /// Returns the plug-in that a part of a system names: a file, or the example of the room. The
     /// error is a complete message that names the file.
     pub(crate) fn plugin_of(&self, room: PluginRoom, path: &str) -> Result<&'static Library, String> {
-        if path == EXAMPLE_FILE { Ok((room.example)()) } else { self.plugin(path) }
+        match path {
+            EXAMPLE_FILE => Ok((room.example)()),
+            EXAMPLE_TRANSPORT => Ok(Library::example_transport()),
+            _ => self.plugin(path),
+        }
     }
     /// Returns the plug-in in a file. The error is a complete message that names the file.
     pub(crate) fn plugin(&self, path: &str) -> Result<&'static Library, String> {

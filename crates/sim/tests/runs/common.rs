@@ -38,8 +38,9 @@ const TUNED: [(&str, &str); 19] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 34] = [
+const VARIANTS: [(&str, &str); 36] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
+    ("policy", "plugin path=example first=3KB growth=7 sent=true aging=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
     ("policy", "karuna type2_fraction=0.5 sizes=3KB,20KB thresholds=3KB,20KB aging_after=1"),
@@ -54,6 +55,7 @@ const VARIANTS: [(&str, &str); 34] = [
     ("qdisc", "trim headers=2pkt weight=2"),
     ("qdisc", "trim headers=200B full=drop trimmed=arriving"),
     ("qdisc", "strict classes=3 evict=worst_class mark=2pkt"),
+    ("transport", "plugin path=example_transport timeout=500us"),
     ("transport", "bbr ecn=true quantum_time=1ms ack_every=2"),
     ("transport", "dctcp connections=peer"),
     ("transport", "uet connections=peer load_balancing=reps"),
@@ -140,7 +142,10 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
 /// Other places get the parts that it needs, except for the transport.
 pub fn with(system: &Outline, place: &str, choice: &str, limit: &str) -> Outline {
     let (kind, pairs) = words(choice);
-    let mut system = tune(system.clone().without(place).set(&format!("{place}.kind"), kind), place, kind, limit);
+    let plain = system.clone().without(place).set(&format!("{place}.kind"), kind);
+    // The parameters of a plug-in are those of its file.
+    let of_file = choice.contains(" path=");
+    let mut system = if of_file { plain } else { tune(plain, place, kind, limit) };
     for (key, value) in entry(place, kind).meta.implies {
         if let Some(key) = key.strip_prefix(room(place)) {
             system = system.set(&format!("{place}{key}"), value);

@@ -1,0 +1,428 @@
+//! Plug-ins for congestion control: a controller on the TCP machine.
+
+use crate::kit::tcp::{Ack, Cause, Congestion, Ecn, Loss, Window};
+use ::plugin::abi::{Flow, NEVER};
+use ::plugin::block::Block;
+use ::plugin::congestion::controller::Controller;
+use ::plugin::congestion::{self, DUPLICATES, TIMEOUT};
+use ::plugin::library::{Failure, Library};
+use base::{Dur, Time};
+
+/// The controller of a plug-in.
+pub struct Foreign {
+    /// Its functions, or why its controller could not be created: then a run fails with its first flow.
+    controller: Result<Controller, Failure>,
+    ecn: Ecn,
+    smss: u64,
+    /// Whether the plug-in knows sizes.
+    size: bool,
+    /// Whether the plug-in knows deadlines.
+    deadline: bool,
+    /// The number of counters.
+    counters: usize,
+}
+
+/// The state of one flow.
+pub struct State {
+    block: Block,
+    /// When the plug-in was last called.
+    called: Time,
+    /// Whether the plug-in has seen the current ACK, whose mark had no effect.
+    seen: bool,
+    /// The counters when they were last read.
+    counted: Vec<u64>,
+}
+
+impl Foreign {
+    /// Creates the controller of a host, or keeps why it could not be created.
+    pub fn new(controller: Result<Controller, Failure>, library: &Library, ecn: Ecn, smss: u64) -> Foreign {
+        let (size, deadline, counters) = (library.knows_size(), library.knows_deadline(), library.counters.len());
+        Foreign { controller, ecn, smss, size, deadline, counters }
+    }
+    #[inline(always)]
+    fn controller(&self) -> &Controller {
+        match &self.controller {
+            Ok(controller) => controller,
+            Err(failure) => failure.clone().raise(),
+        }
+    }
+    /// Returns a number of bytes from a plug-in within the bounds of windows.
+    #[inline(always)]
+    fn bounded(&self, bytes: u64) -> u64 {
+        bytes.clamp(self.smss, MOST_BYTES)
+    }
+}
+
+#[inline(always)]
+fn passed(ack: &Ack<'_>, may_change: bool) -> congestion::Ack {
+    congestion::Ack {
+        now_ps: ack.now.0,
+        acked: ack.acked,
+        slow_start: ack.slow_start,
+        snd_una: ack.snd_una,
+        snd_nxt: ack.snd_nxt,
+        srtt_ps: ack.srtt.0,
+        rtt_ps: ack.rtt.map_or(NEVER, |rtt| rtt.0),
+        waited_ps: ack.waited.0,
+        ece: ack.ece.into(),
+        window_limited: ack.window_limited.into(),
+        may_change: may_change.into(),
+        reserved: 0,
+    }
+}
+
+#[inline(always)]
+fn window_of(window: &Window) -> congestion::Window {
+    congestion::Window { cwnd: window.cwnd, ssthresh: window.ssthresh }
+}
+
+impl Congestion for Foreign {
+    type State = State;
+
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn open(&self, flow: &crate::Flow) -> State {
+        let opens = Flow {
+            number: flow.id.0.into(),
+            size: if self.size { flow.size_bytes } else { 0 },
+            start_ps: flow.start.0,
+            deadline_ps: flow.deadline.filter(|_| self.deadline).map_or(NEVER, |deadline| deadline.0),
+        };
+        let (block, counted) = (self.controller().open(&opens), vec![0; self.counters]);
+        State { block, called: flow.start, seen: false, counted }
+    }
+
+    fn inherit(&self, state: &mut State, before: &State) {
+        self.controller().inherit(&mut state.block, &before.block);
+    }
+
+    #[inline(always)]
+    fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
+        state.called = ack.now;
+        // Outside recovery, the machine calls `on_mark` or `on_ack` next.
+        if ack.in_recovery {
+            let mut window = congestion::Window { cwnd: 0, ssthresh: 0 };
+            self.controller().on_ack(&mut state.block, &mut window, &passed(ack, false));
+        }
+    }
+
+    #[inline]
+    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
+        if std::mem::take(&mut state.seen) {
+            return;
+        }
+        let mut changed = window_of(window);
+        self.controller().on_ack(&mut state.block, &mut changed, &passed(ack, true));
+        window.cwnd = self.bounded(changed.cwnd);
+        if changed.ssthresh != window.ssthresh {
+            window.ssthresh = self.bounded(changed.ssthresh);
+        }
+    }
+
+    fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
+        let controller = self.controller();
+        if !controller.has_on_mark() {
+            return None;
+        }
+        let passed = passed(ack, false);
+        controller.on_ack(&mut state.block, &mut window_of(window), &passed);
+        let cut = controller.on_mark(&mut state.block, &window_of(window), &passed);
+        state.seen = cut.is_none();
+        cut.map(|cwnd| self.bounded(cwnd))
+    }
+
+    fn before_loss(&self, state: &mut State, cause: Cause, now: Time) {
+        state.called = now;
+        let cause = if cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
+        self.controller().before_loss(&mut state.block, cause, now.0);
+    }
+
+    fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
+        let cause = if loss.cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
+        let loss = congestion::Loss { flight: loss.flight, cause, after_mark: loss.after_mark.into() };
+        self.bounded(self.controller().on_loss(&mut state.block, &window_of(window), &loss))
+    }
+
+    #[inline]
+    fn on_sent(&self, state: &mut State, now: Time, sent: u64) {
+        state.called = now;
+        self.controller().on_sent(&mut state.block, now.0, sent);
+    }
+
+    #[inline]
+    fn most(&self, state: &State) -> u64 {
+        self.controller().most(&state.block).max(self.smss)
+    }
+
+    #[inline]
+    fn not_before(&self, state: &State, srtt: Dur) -> Time {
+        let latest = || state.called.after(Dur::from_secs(1));
+        self.controller().not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest()))
+    }
+
+    #[inline(always)]
+    fn count(&self, state: &mut State, mut add: impl FnMut(usize, u64)) {
+        if self.counters > 0 {
+            let counted = &mut state.counted;
+            self.controller().counters(&state.block, |counter, total| {
+                let more = total.saturating_sub(counted[counter]);
+                if more > 0 {
+                    add(counter, more);
+                    counted[counter] = total;
+                }
+            });
+        }
+    }
+}
+
+/// Largest window, in bytes: more than a run can send.
+const MOST_BYTES: u64 = 1 << 48;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Common, Params, check, entry};
+    use super::*;
+    use crate::kit::script;
+    use crate::kit::tcp::Options;
+    use ::plugin::abi::{Counter, Parameter, Type, Value};
+    use ::plugin::congestion::{CongestionTable, Host};
+    use ::plugin::{Congestion as _, Declaration, Values};
+    use base::params::{Params as _, Raw, Reader};
+    use base::plugins::Own;
+
+    /// Answers with extreme values, or fails, depending on its parameter.
+    struct Hostile(u64);
+
+    impl ::plugin::Congestion for Hostile {
+        type State = u64;
+        const DECLARATION: Declaration = Declaration {
+            counters: &[Counter::new(c"acks", c"packets", c"ACKs of new data.")],
+            parameters: &[Parameter::new(Type::Integer, c"answer", c"0", c"The answer to all questions.")],
+            ..Declaration::new(c"hostile", c"Answers with extreme values")
+        };
+        fn create(_: &Host, values: Values<'_>) -> Result<Self, String> {
+            if values.integer(0) == 13 { Err("13 is unlucky".to_owned()) } else { Ok(Hostile(values.integer(0))) }
+        }
+        fn open(&self, _: &Flow) -> u64 {
+            0
+        }
+        fn on_ack(&self, acks: &mut u64, window: &mut congestion::Window, _: &congestion::Ack) {
+            *acks += 1;
+            assert!(self.0 != 7, "seven");
+            (window.cwnd, window.ssthresh) = (self.0, self.0);
+        }
+        fn on_mark(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Ack) -> Option<u64> {
+            Some(self.0)
+        }
+        fn on_loss(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Loss) -> u64 {
+            self.0
+        }
+        fn most(&self, _: &u64) -> u64 {
+            self.0
+        }
+        fn not_before(&self, _: &u64, _: u64) -> u64 {
+            self.0
+        }
+        fn counters(acks: &u64) -> &[u64] {
+            std::slice::from_ref(acks)
+        }
+    }
+
+    fn library(change: impl FnOnce(&mut CongestionTable)) -> Result<&'static Library, String> {
+        let mut table = congestion::author::table::<Hostile>();
+        change(&mut table);
+        let table: *const CongestionTable = Box::leak(Box::new(table));
+        // Safety: a table of this test.
+        #[allow(unsafe_code)]
+        let library = unsafe { Library::new(table.cast(), "hostile.so", "", ::plugin::library::Code::Native) }?;
+        Ok(Box::leak(Box::new(library)))
+    }
+
+    /// Reads the parameter of [`Hostile`].
+    struct Answer(i64);
+
+    impl Reader for Answer {
+        fn get(&mut self, key: &'static str) -> Option<Raw> {
+            (key == "answer").then_some(Raw::Int(self.0))
+        }
+        fn fail(&mut self, key: &'static str, message: String) {
+            panic!("{key}: {message}");
+        }
+    }
+
+    fn params(library: &'static Library, answer: i64) -> Params {
+        let common = Common { path: "hostile.so".to_owned(), tcp: Options::defaults() };
+        Params { common, own: Own::read(library, &mut Answer(answer)) }
+    }
+
+    fn foreign(answer: u64) -> Foreign {
+        let library = library(|_| {}).unwrap();
+        let smss = 1460;
+        let host = Host { smss, header: 40, init_window: 10 * smss, nic_rate_bps: 10_000_000_000, max_rtt_ps: 20_000_000 };
+        let controller = Controller::new(library, &host, &[Value(answer)]);
+        Foreign { controller, ecn: Ecn::Exact, smss, size: false, deadline: false, counters: 1 }
+    }
+
+    #[test]
+    fn values_of_a_plug_in_are_bounded() {
+        let flow = script::flow(0, 1460);
+        for (answer, bytes) in [(0, 1460), (1459, 1460), (5000, 5000), (1 << 48, 1 << 48), (1 << 63, 1 << 48), (u64::MAX, 1 << 48)]
+        {
+            let foreign = foreign(answer);
+            let mut state = foreign.open(&flow);
+            let mut window = Window { cwnd: 3 * 1460, ssthresh: u64::MAX };
+            let ack = Ack { now: Time(5), ..script::ack(&flow, 1460) };
+            // The machine calls it before all others.
+            foreign.on_feedback(&mut state, &ack);
+            foreign.on_ack(&mut state, &mut window, &ack);
+            // A threshold that stays infinite was not changed.
+            let ssthresh = if answer == u64::MAX { u64::MAX } else { bytes };
+            assert_eq!((window.cwnd, window.ssthresh), (bytes, ssthresh), "{answer}");
+            assert_eq!(foreign.on_mark(&mut state, &window, &ack), Some(bytes));
+            let loss = Loss { cause: Cause::Timeout, flight: 1, after_mark: false };
+            assert_eq!(foreign.on_loss(&mut state, &window, loss), bytes);
+            assert_eq!(foreign.most(&state), answer.max(1460));
+            assert_eq!(foreign.not_before(&state, Dur::ZERO), Time(answer.min(5 + Dur::from_secs(1).0)));
+        }
+    }
+
+    /// Records its calls: 1 for an ACK that may change the window, 2 for another ACK, 3 for a mark,
+    /// which has no effect at windows of one segment.
+    struct Recorder;
+
+    impl ::plugin::Congestion for Recorder {
+        type State = u64;
+        const DECLARATION: Declaration = Declaration {
+            counters: &[Counter::new(c"calls", c"calls", c"One digit for each call.")],
+            ..Declaration::new(c"recorder", c"Records its calls")
+        };
+        fn create(_: &Host, _: Values<'_>) -> Result<Self, String> {
+            Ok(Recorder)
+        }
+        fn open(&self, _: &Flow) -> u64 {
+            0
+        }
+        fn on_ack(&self, calls: &mut u64, window: &mut congestion::Window, ack: &congestion::Ack) {
+            *calls = *calls * 10 + if ack.may_change != 0 { 1 } else { 2 };
+            window.cwnd += 100;
+        }
+        fn on_mark(&self, calls: &mut u64, window: &congestion::Window, _: &congestion::Ack) -> Option<u64> {
+            *calls = *calls * 10 + 3;
+            (window.cwnd > 1460).then_some(window.cwnd / 2)
+        }
+        fn on_loss(&self, _: &mut u64, _: &congestion::Window, _: &congestion::Loss) -> u64 {
+            0
+        }
+        fn counters(calls: &u64) -> &[u64] {
+            std::slice::from_ref(calls)
+        }
+    }
+
+    #[test]
+    fn every_ack_is_seen_once_and_before_its_mark() {
+        let table: *const CongestionTable = Box::leak(Box::new(congestion::author::table::<Recorder>()));
+        // Safety: a table of this test.
+        #[allow(unsafe_code)]
+        let library = unsafe { Library::new(table.cast(), "recorder.so", "", ::plugin::library::Code::Native) }.unwrap();
+        let host = Host { smss: 1460, header: 40, init_window: 0, nic_rate_bps: 1, max_rtt_ps: 1 };
+        let controller = Controller::new(Box::leak(Box::new(library)), &host, &[]);
+        let foreign = Foreign { controller, ecn: Ecn::Exact, smss: 1460, size: false, deadline: false, counters: 1 };
+        let flow = script::flow(0, 1460);
+        let ack = script::ack(&flow, 1);
+        // (in recovery, the machine asks for the mark, window before, window after, calls)
+        let cases = [
+            (false, false, 5000, 5100, vec![(0, 1)]),
+            (true, false, 5000, 5000, vec![(0, 2)]),
+            (false, true, 5000, 2500, vec![(0, 23)]),
+            (false, true, 1460, 1460, vec![(0, 23)]),
+        ];
+        for (in_recovery, marked, before, after, calls) in cases {
+            let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: before, ssthresh: u64::MAX });
+            let ack = Ack { in_recovery, ..ack };
+            foreign.on_feedback(&mut state, &ack);
+            if !in_recovery {
+                match if marked { foreign.on_mark(&mut state, &window, &ack) } else { None } {
+                    Some(cwnd) => window.cwnd = cwnd,
+                    None => foreign.on_ack(&mut state, &mut window, &ack),
+                }
+            }
+            let mut seen = Vec::new();
+            foreign.count(&mut state, |counter, n| seen.push((counter, n)));
+            assert_eq!((window.cwnd, seen), (after, calls), "{in_recovery} {marked} {before}");
+        }
+    }
+
+    #[test]
+    fn counters_are_added_once() {
+        let foreign = foreign(5000);
+        let flow = script::flow(0, 1460);
+        let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: 1460, ssthresh: 1460 });
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            foreign.on_ack(&mut state, &mut window, &script::ack(&flow, 1));
+            foreign.count(&mut state, |counter, n| seen.push((counter, n)));
+            foreign.count(&mut state, |counter, n| seen.push((counter, n)));
+        }
+        assert_eq!(seen, [(0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn a_panic_of_a_plug_in_is_a_failure_of_the_run() {
+        let foreign = foreign(7);
+        let flow = script::flow(0, 1460);
+        let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: 1460, ssthresh: 1460 });
+        let run = std::panic::AssertUnwindSafe(|| foreign.on_ack(&mut state, &mut window, &script::ack(&flow, 1)));
+        let failure = std::panic::catch_unwind(run).unwrap_err().downcast::<Failure>().unwrap();
+        assert_eq!(failure.to_string(), "the plug-in `hostile` (`hostile.so`) failed in `on_ack`: seven");
+        let failed = super::tests::foreign(13);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| failed.open(&flow))).is_err());
+        let problems = check(&params(library(|_| {}).unwrap(), 13), &script::env());
+        assert!(problems[0].message.ends_with("failed in `create`: 13 is unlucky"), "{problems:?}");
+    }
+
+    #[test]
+    fn tables_that_do_not_fit_are_refused() {
+        type Change = fn(&mut CongestionTable);
+        let cases: [(Change, &str); 12] = [
+            (|t| t.head.version = 2, "version 2 of plug-ins"),
+            (|t| t.head.room = 9, "room 9"),
+            (|t| t.head.size -= 8, "its table has"),
+            (|t| t.head.sizes[3] = 3, "its `flowloom_ack` has 3 bytes"),
+            (|t| t.on_ack = None, "no function `on_ack`"),
+            (|t| t.create = None, "no function `create`"),
+            (|t| t.head.state_size = u64::MAX, "`state_size`"),
+            (|t| t.ecn = 3, "`ecn` is 3"),
+            (|t| t.head.parameter_count = 1 << 40, "`parameter_count`"),
+            (|t| t.head.name = std::ptr::null(), "its `name` is missing"),
+            (|t| t.head.name = c"A b".as_ptr(), "not a word"),
+            (|t| t.count = None, "no function `count`"),
+        ];
+        for (change, why) in cases {
+            let message = library(change).unwrap_err();
+            assert!(message.contains(why), "{why}: {message}");
+        }
+        assert_eq!(Hostile::DECLARATION.parameters.len(), 1);
+    }
+
+    #[test]
+    fn parameters_of_a_plug_in_are_checked() {
+        const fn one(kind: Type, name: &'static std::ffi::CStr, default: &'static std::ffi::CStr) -> [Parameter; 1] {
+            [Parameter::new(kind, name, default, c"A parameter.").range(c"1", c"9")]
+        }
+        const TAKEN: [Parameter; 1] = one(Type::Integer, c"min_rto", c"1");
+        const OUTSIDE: [Parameter; 1] = one(Type::Integer, c"answer", c"10");
+        const NO_TIME: [Parameter; 1] = one(Type::Time, c"answer", c"1");
+        for (parameters, why) in [(&TAKEN, "already taken"), (&OUTSIDE, "is not from `1` to `9`"), (&NO_TIME, "has no unit")] {
+            let library = library(|table| table.head.parameters = parameters.as_ptr()).unwrap();
+            let message = entry(library).unwrap_err();
+            assert!(message.contains(why), "{why}: {message}");
+        }
+        let made = entry(library(|_| {}).unwrap()).unwrap();
+        let last = made.fields.last().unwrap();
+        assert_eq!((last.name, last.default, last.about), ("answer", "0", "The answer to all questions."));
+        assert_eq!((made.meta.counters[0].name, made.meta.implies.len(), made.meta.needs.marks), ("acks", 0, false));
+    }
+}
