@@ -206,7 +206,7 @@ equal: build ## compare every point of examples, bench and smoke papers with tho
 # ---------------------------------------------------------------- speed
 
 .PHONY: bench
-bench: build ## print the speed table: hops/s, ns and instructions per hop (by valgrind), memory; then the time to read files and of commands (minutes)
+bench: build $(VENV)/.tools ## print the speed table: hops/s, ns and instructions per hop (by valgrind), memory; then the time to read files and of commands (minutes)
 	@$(CARGO) bench $(BENCH)
 	$(call say,readers of files)
 	@$(CARGO) bench -p flowloom-scenario -p flowloom-py --bench readers --locked --quiet

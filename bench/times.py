@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-DEMO = Path(__file__).parents[1] / "examples" / "demo.toml"
+from flowloom.cli import plugins
+
+ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "examples" / "demo.toml"
 
 SCENARIO = """
 seed = [1, 2, 3]
@@ -53,6 +57,37 @@ def cpu_seconds(command: Sequence[str], runs: int) -> float:
     return min(once() for _ in range(runs))
 
 
+def first_tables(flowloom: str, folder: Path) -> list[tuple[str, float, float]]:
+    """Measures for each language the time from an edit of a new plug-in to its first table: built and run."""
+    rows = []
+    for lang, source, limit in (("python", "mine.py", 2.0), ("c", "mine.c", 10.0), ("rust", "mine.rs", 10.0)):
+        out = folder / lang
+        subprocess.run([flowloom, "new", "transport", "mine", "--lang", lang, "--out", str(out)], check=True, capture_output=True)
+        build = plugins.project("mine", lang).build
+        with (out / source).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        began = time.perf_counter()
+        if build:
+            subprocess.run(build, cwd=out, check=True, capture_output=True)
+        subprocess.run([flowloom, "run", "mine.toml", "--overwrite"], cwd=out, check=True, capture_output=True)
+        rows.append((f"from an edit to the first table, {lang}", time.perf_counter() - began, limit))
+    return rows
+
+
+def python_factor(flowloom: str, folder: Path) -> float:
+    """Returns the CPU time of a run with DCTCP as a plug-in in Python over that of the built-in one, both beyond their start."""
+    shutil.copy(ROOT / "crates/plugin/new/python/mine.py", folder)
+    above, system = (ROOT / "bench/dctcp.toml").read_text(encoding="utf-8").split("[[system]]")
+    variants = {"builtin": system, "python": system.replace('kind = "dctcp"', 'kind = "plugin", path = "mine.py"')}
+    took = {}
+    for name, variant in variants.items():
+        (folder / f"{name}.toml").write_text(f"{above}[[system]]{variant}", encoding="utf-8")
+        run = [flowloom, "run", str(folder / f"{name}.toml"), "--threads", "1", "--overwrite", "--out", str(folder / name)]
+        times = [cpu_seconds([*run, "--set", f"end={end}"], 2) for end in ("200us", "2ms")]
+        took[name] = times[1] - times[0]
+    return took["python"] / took["builtin"]
+
+
 def main() -> int:
     """Measures and prints the times; returns 1 if a time is above its limit."""
     flowloom = str(Path(sys.executable).parent / "flowloom")
@@ -71,10 +106,13 @@ def main() -> int:
             ("flowloom report, 30 points", seconds([flowloom, "report", results], 2), 5.0),
             ("flowloom report, the demo, CPU", cpu_seconds([flowloom, "report", demo], 3), 4.0),
             ("flowloom plot, three figures of the demo, CPU", cpu_seconds(three, 3), 3.0),
+            *first_tables(flowloom, Path(folder)),
         ]
+        factor = python_factor(flowloom, Path(folder))
     print(f"{'':<48}{'s':>8}{'limit':>8}")
     for name, took, limit in rows:
         print(f"{name:<48}{took:>8.3f}{limit:>8.2f}{'' if took <= limit else '  too slow'}")
+    print(f"\nDCTCP as a plug-in in Python, fat tree of k = 8: {factor:.0f} times the CPU time of the built-in one")
     return int(any(took > limit for _, took, limit in rows))
 
 
