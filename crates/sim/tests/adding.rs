@@ -10,7 +10,7 @@ use std::process::Command;
 
 const PAGE: &str = "docs/adding.md";
 /// The crates in which rooms are, and those that they need or that run them.
-const CRATES: [&str; 7] = ["plugin", "base", "engine", "proto", "fabric", "scenario", "sim"];
+const CRATES: [&str; 8] = ["plugin", "wasm", "base", "engine", "proto", "fabric", "scenario", "sim"];
 
 /// An example of the page.
 #[derive(Debug, PartialEq, Eq)]

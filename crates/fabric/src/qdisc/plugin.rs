@@ -120,8 +120,13 @@ fn discipline(params: &Params, env: &Env) -> Result<Discipline, Failure> {
     Discipline::new(params.own.library(), &port, &params.own.values())
 }
 
-/// A port with the discipline of a plug-in.
-pub struct Plugin {
+/// A port with the discipline of a plug-in. It lies apart, so that the ports of other disciplines do not
+/// have its size.
+#[derive(Clone)]
+pub struct Plugin(Box<PluginPort>);
+
+/// See [`Plugin`].
+struct PluginPort {
     /// The functions of the plug-in, or why its discipline could not be created: then a run fails with the
     /// first packet. `None`: a copy, which is only for reading and for taking packets out.
     discipline: Option<Result<Discipline, Failure>>,
@@ -135,10 +140,10 @@ pub struct Plugin {
 }
 
 /// A copy has the packets, but not the discipline, whose block of bytes only the plug-in understands.
-impl Clone for Plugin {
+impl Clone for PluginPort {
     fn clone(&self) -> Self {
-        let &Plugin { limit, can_mark, ref queues, marks, served, .. } = self;
-        Plugin { discipline: None, limit, can_mark, queues: queues.clone(), marks, served }
+        let &PluginPort { limit, can_mark, ref queues, marks, served, .. } = self;
+        PluginPort { discipline: None, limit, can_mark, queues: queues.clone(), marks, served }
     }
 }
 
@@ -205,14 +210,14 @@ impl Plugin {
     pub fn new(params: &Params, env: &Env) -> Self {
         let table = params.own.library().table::<QdiscTable>();
         let (queues, marks) = table.map_or((1, 0), |table| (table.queues, table.marks));
-        Plugin {
+        Plugin(Box::new(PluginPort {
             discipline: Some(discipline(params, env)),
             limit: Self::limit(params, env),
             can_mark: marks != 0,
             queues: Queues::new(queues),
             marks: 0,
             served: Packet::new(FlowId(0), Kind::DATA, 0),
-        }
+        }))
     }
     /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
@@ -236,7 +241,7 @@ fn functions(discipline: &mut Option<Result<Discipline, Failure>>) -> &mut Disci
 
 impl Qdisc for Plugin {
     fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool {
-        let Plugin { discipline, limit, can_mark, queues, marks, .. } = self;
+        let PluginPort { discipline, limit, can_mark, queues, marks, .. } = &mut *self.0;
         let discipline = functions(discipline);
         let (place, trims) = match discipline.enqueue(now.0, queues.waiting(), &plugins::shown(packet)) {
             Verdict::Admit(place) => (place, false),
@@ -270,7 +275,7 @@ impl Qdisc for Plugin {
         stays
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
-        let Plugin { discipline, can_mark, queues, marks, served, .. } = self;
+        let PluginPort { discipline, can_mark, queues, marks, served, .. } = &mut *self.0;
         if queues.backlog.packets == 0 {
             return None;
         }
@@ -284,37 +289,37 @@ impl Qdisc for Plugin {
         Some(served)
     }
     fn drain(&mut self, _now: Time) -> Option<Packet> {
-        self.queues.first_filled().and_then(|number| self.queues.take(number, 0))
+        self.0.queues.first_filled().and_then(|number| self.0.queues.take(number, 0))
     }
     fn waited(&self, now: Time) -> u64 {
-        let all = self.queues.packets.iter().flatten();
+        let all = self.0.queues.packets.iter().flatten();
         all.map(|(_, packet)| u64::from(packet.wire_len) * ((now - packet.arrival).0 >> 10)).sum()
     }
     fn backlog(&self) -> Backlog {
-        self.queues.backlog
+        self.0.queues.backlog
     }
     /// Returns `true`: what a plug-in counts must not depend on when the engine looks at the port.
     fn watches(&self) -> bool {
         true
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
-        let discipline = functions(&mut self.discipline);
+        let discipline = functions(&mut self.0.discipline);
         if discipline.has_on_pass() {
             discipline.on_pass(now.0, &plugins::shown(packet));
         }
         true
     }
     fn marks(&self) -> u64 {
-        self.marks
+        self.0.marks
     }
     fn can_mark(&self) -> bool {
-        self.can_mark
+        self.0.can_mark
     }
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
-        vec![("limit", self.limit)]
+        vec![("limit", self.0.limit)]
     }
     fn counts(&self) -> &[u64] {
-        match &self.discipline {
+        match &self.0.discipline {
             Some(Ok(discipline)) => discipline.counters(),
             _ => &[],
         }

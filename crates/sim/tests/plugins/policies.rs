@@ -185,7 +185,10 @@ fn policies_that_do_not_fit_are_refused() {
     // Each room refuses the plug-ins of others, also those that are in use.
     load(&format!("{LONG}[[system]]\ntransport = {{ kind = 'plugin', path = 'example_transport' }}\n")).unwrap();
     let message = load_with("example_transport").unwrap_err();
-    assert!(message.contains("cannot use the plug-in `example_transport` here: it is no policy"), "{message}");
+    assert!(
+        message.contains("cannot use the plug-in `example_transport` here: it is a transport, and not for this part of a system"),
+        "{message}"
+    );
     let path = c("pias_as_transport", &pias());
     let message = load(&format!("{LONG}[[system]]\ntransport = {{ kind = 'plugin', path = '{path}' }}\n")).unwrap_err();
     assert!(message.contains("here: it is a policy") && message.contains("plugins.toml:8:"), "{message}");

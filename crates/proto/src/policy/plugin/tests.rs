@@ -196,5 +196,5 @@ fn the_entry_of_a_policy_says_what_it_uses() {
     assert!(made.meta.implies.contains(&("qdisc.mark", "auto")) && made.fields.last().unwrap().name == "act");
     let (puppet, _) = library(|table| table.uses = USES_RANKS).unwrap();
     assert!(entry(puppet).is_ok_and(|made| made.meta.ranks && made.meta.implies.is_empty()));
-    assert_eq!(entry(Library::example_transport()).unwrap_err(), "it is no policy");
+    assert_eq!(entry(Library::example_transport()).unwrap_err(), "it is a transport, and not for this part of a system");
 }
