@@ -14,7 +14,7 @@ impl Chunk {
 }
 
 /// Chunks of a block that need no memory of their own: the states of most protocols fit.
-const NEAR: usize = 4;
+const NEAR: usize = 3;
 
 /// A block of bytes of a plug-in: a machine, or a state.
 pub struct Block {

@@ -30,7 +30,7 @@ pub struct State {
     /// Whether the plug-in has seen the current ACK, whose mark had no effect.
     seen: bool,
     /// The counters when they were last read.
-    counted: Vec<u64>,
+    counted: Box<[u64]>,
 }
 
 impl Foreign {
@@ -91,7 +91,7 @@ impl Congestion for Foreign {
             start_ps: flow.start.0,
             deadline_ps: flow.deadline.filter(|_| self.deadline).map_or(NEVER, |deadline| deadline.0),
         };
-        let (block, counted) = (self.controller().open(&opens), vec![0; self.counters]);
+        let (block, counted) = (self.controller().open(&opens), vec![0; self.counters].into_boxed_slice());
         State { block, called: flow.start, seen: false, counted }
     }
 
