@@ -57,7 +57,7 @@ pub struct Ack {
     pub snd_nxt: u64,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt_ps: u64,
-    /// The round-trip sample of this ACK; [`NEVER`] if it gives none.
+    /// The round-trip sample of this ACK; [`NEVER`](crate::abi::NEVER) if it gives none.
     pub rtt_ps: u64,
     /// Time that the ACK has waited at this host.
     pub waited_ps: u64,
