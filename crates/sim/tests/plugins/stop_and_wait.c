@@ -4,7 +4,7 @@
 static const flowloom_parameter parameters[] = {
     {"rto", "10ms", "1us", "60s", "as TCP's min_rto", "Retransmission timeout.", FLOWLOOM_TIME, 0},
 };
-static const flowloom_counter counters[] = {{"repeats", "packets", "Packets that were sent again."}};
+static const flowloom_counter counters[] = {{"repeats", "packets", "Retransmitted packets."}};
 
 /* The timer of a flow. */
 #define RTO 0
