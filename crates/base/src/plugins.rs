@@ -1,11 +1,50 @@
 //! The parameters and counters that plug-ins declare: read, shown and described like those of
 //! built-in entries.
 
-use crate::params::{Field, Param, Raw, Reader, read_field};
+use crate::params::{Field, Param, Params, Problem, Raw, Reader, read_field};
 use crate::registry::{Counter, Entry, FILE, Meta};
 use crate::{Bytes, Dur, Fraction, Rate};
 use plugin::abi::{Type, Value};
-use plugin::library::{Declared, EXAMPLE_FILE, Library};
+use plugin::library::{Declared, EXAMPLE_FILE, Failure, Library};
+
+/// The parameters that all plug-ins of a room have.
+pub trait RoomParams: Params {
+    /// Returns the plug-in that flowloom contains.
+    fn example() -> &'static Library;
+    /// Returns whether a plug-in has the parameter `name`.
+    fn has(_library: &Library, _name: &str) -> bool {
+        true
+    }
+}
+
+/// Parameters of a plug-in: those of all plug-ins of its room, followed by its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginParams<C> {
+    /// The parameters of all plug-ins of its room.
+    pub common: C,
+    /// The parameters that the plug-in declares.
+    pub own: Own,
+}
+
+impl<C: RoomParams> Params for PluginParams<C> {
+    const FIELDS: &'static [Field] = C::FIELDS;
+    fn read(reader: &mut dyn Reader) -> Self {
+        let common = C::read(reader);
+        let library = reader.plugin().unwrap_or_else(C::example);
+        PluginParams { common, own: Own::read(library, reader) }
+    }
+    fn show(&self) -> Vec<(&'static str, String)> {
+        let common = self.common.show().into_iter().filter(|(name, _)| C::has(self.own.library, name));
+        common.chain(self.own.show()).collect()
+    }
+    fn plugin(&self) -> Option<&'static Library> {
+        Some(self.own.library)
+    }
+    /// Returns the parameters of the plug-in that flowloom contains.
+    fn defaults() -> Self {
+        Self::read(&mut OfExample)
+    }
+}
 
 /// The values of the parameters that a plug-in declares.
 #[derive(Clone, Debug)]
@@ -35,13 +74,13 @@ impl Own {
         self.values.iter().map(|(value, _)| *value).collect()
     }
     /// Returns all parameters as (name, value as written).
-    pub fn show(&self) -> impl Iterator<Item = (&'static str, String)> {
+    fn show(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.library.parameters.iter().zip(&self.values).map(|(declared, (_, shown))| (declared.name.as_str(), shown.clone()))
     }
 }
 
 /// Reads the defaults of the plug-in that flowloom contains.
-pub struct OfExample;
+struct OfExample;
 
 impl Reader for OfExample {
     fn get(&mut self, key: &'static str) -> Option<Raw> {
@@ -71,6 +110,11 @@ fn read(declared: &'static Declared, reader: &mut dyn Reader) -> (Value, String)
         Type::Rate => of::<Rate>(declared, reader, |rate| rate.0),
         Type::Flag => of::<bool>(declared, reader, |flag| u64::from(*flag)),
     }
+}
+
+/// Returns the problem of a scenario with a plug-in whose machine cannot be created.
+pub fn problem(failure: Failure) -> Problem {
+    Problem { key: FILE, message: failure.to_string(), hint: "change its parameters, or the plug-in".to_owned() }
 }
 
 /// Makes the entry of a plug-in from `plain`, the entry of all plug-ins of its room, and `meta`, which

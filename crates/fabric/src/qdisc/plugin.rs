@@ -24,8 +24,8 @@ use crate::refused::Refused;
 use ::plugin::library::{Failure, Library};
 use ::plugin::qdisc::machine::Discipline;
 use ::plugin::qdisc::{self, Place, Port, QdiscTable, UNLIMITED, Verdict, Waiting};
-use base::params::{Auto, Field, Params as _, Problem, Reader};
-use base::plugins::{OfExample, Own};
+use base::params::{Auto, Params as _, Problem};
+use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, Meta, PluginRoom};
 use base::{FlowId, Limit, Time, Wire as _};
 use proto::{Kind, Packet, plugins};
@@ -53,32 +53,14 @@ base::params! {
     }
 }
 
-/// Parameters of a plug-in: those of all plug-ins, followed by its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    /// The parameters of all plug-ins.
-    pub common: Common,
-    own: Own,
+impl RoomParams for Common {
+    fn example() -> &'static Library {
+        Library::example_qdisc()
+    }
 }
 
-impl base::params::Params for Params {
-    const FIELDS: &'static [Field] = Common::FIELDS;
-    fn read(reader: &mut dyn Reader) -> Self {
-        let common = Common::read(reader);
-        let library = reader.plugin().unwrap_or_else(Library::example_qdisc);
-        Params { common, own: Own::read(library, reader) }
-    }
-    fn show(&self) -> Vec<(&'static str, String)> {
-        self.common.show().into_iter().chain(self.own.show()).collect()
-    }
-    fn plugin(&self) -> Option<&'static Library> {
-        Some(self.own.library())
-    }
-    /// Returns the parameters of the plug-in that flowloom contains.
-    fn defaults() -> Self {
-        Params::read(&mut OfExample)
-    }
-}
+/// Parameters of a plug-in.
+pub type Params = PluginParams<Common>;
 
 /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
 fn entry(library: &'static Library) -> Result<Entry, String> {
@@ -93,10 +75,7 @@ fn entry(library: &'static Library) -> Result<Entry, String> {
 /// Returns the contradictions between parameters: those that the plug-in reports too.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(params.common.limit, env);
-    if let Err(failure) = discipline(params, env) {
-        let hint = "change its parameters, or the plug-in".to_owned();
-        problems.push(Problem { key: base::registry::FILE, message: failure.to_string(), hint });
-    }
+    problems.extend(discipline(params, env).err().map(problem));
     problems
 }
 
@@ -334,7 +313,8 @@ mod tests {
     use ::plugin::abi::{self, Counter, Parameter, Type, Value};
     use ::plugin::library::Code;
     use ::plugin::{Declaration, Values};
-    use base::params::Raw;
+    use base::params::{Raw, Reader};
+    use base::plugins::Own;
     use proptest::prelude::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicU64, Ordering};

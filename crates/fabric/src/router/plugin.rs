@@ -21,8 +21,8 @@ use ::plugin::block::Block;
 use ::plugin::library::{Failure, Library};
 use ::plugin::router::machine::Chooser;
 use ::plugin::router::{self, AHEAD, Candidate, Hop, RouterTable, THERE};
-use base::params::{Field, Params as _, Problem, Reader};
-use base::plugins::{OfExample, Own};
+use base::params::{Params as _, Problem};
+use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, Meta, PluginRoom};
 use base::{LinkId, NodeId, Rate};
 use proto::{Packet, plugins};
@@ -46,32 +46,14 @@ base::params! {
     }
 }
 
-/// Parameters of a plug-in: those of all plug-ins, followed by its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    /// The parameters of all plug-ins.
-    pub common: Common,
-    own: Own,
+impl RoomParams for Common {
+    fn example() -> &'static Library {
+        Library::example_router()
+    }
 }
 
-impl base::params::Params for Params {
-    const FIELDS: &'static [Field] = Common::FIELDS;
-    fn read(reader: &mut dyn Reader) -> Self {
-        let common = Common::read(reader);
-        let library = reader.plugin().unwrap_or_else(Library::example_router);
-        Params { common, own: Own::read(library, reader) }
-    }
-    fn show(&self) -> Vec<(&'static str, String)> {
-        self.common.show().into_iter().chain(self.own.show()).collect()
-    }
-    fn plugin(&self) -> Option<&'static Library> {
-        Some(self.own.library())
-    }
-    /// Returns the parameters of the plug-in that flowloom contains.
-    fn defaults() -> Self {
-        Params::read(&mut OfExample)
-    }
-}
+/// Parameters of a plug-in.
+pub type Params = PluginParams<Common>;
 
 /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
 fn entry(library: &'static Library) -> Result<Entry, String> {
@@ -83,8 +65,6 @@ fn entry(library: &'static Library) -> Result<Entry, String> {
 
 /// Returns the contradictions between parameters that the plug-in reports.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let hint = || "change its parameters, or the plug-in".to_owned();
-    let problem = |failure: Failure| Problem { key: base::registry::FILE, message: failure.to_string(), hint: hint() };
     chooser(params, env).err().map(problem).into_iter().collect()
 }
 
@@ -213,7 +193,8 @@ mod tests {
     use ::plugin::library::Code;
     use ::plugin::router::Calls;
     use ::plugin::{Declaration, Values};
-    use base::params::Raw;
+    use base::params::{Raw, Reader};
+    use base::plugins::Own;
     use base::{Dur, FlowId, HostId, Slab, Time};
     use proto::Flow;
     use proto::kit::script;

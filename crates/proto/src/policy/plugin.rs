@@ -24,9 +24,9 @@ use ::plugin::library::{EXAMPLE_FILE, Failure, Library};
 use ::plugin::policy::PolicyTable;
 use ::plugin::policy::machine::{Event, Machine, PolicyServices, new_state};
 use ::plugin::transport::{NO_FLOW, Sample, SeenFlow, USES_CLASSES, USES_MARKS, USES_RANKS};
-use base::params::{Field, Params as _, Problem, Reader};
-use base::plugins::{OfExample, Own};
-use base::registry::{Entry, FILE, Meta, Needs, PluginRoom};
+use base::params::{Params as _, Problem};
+use base::plugins::{PluginParams, RoomParams, problem};
+use base::registry::{Entry, Meta, Needs, PluginRoom};
 use base::{FlowId, FlowMap, Time, TimerKey};
 
 /// The META of this entry, for `list` and `check`.
@@ -48,31 +48,14 @@ base::params! {
     }
 }
 
-/// Parameters of a plug-in: those of all plug-ins, followed by its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    common: Common,
-    own: Own,
+impl RoomParams for Common {
+    fn example() -> &'static Library {
+        Library::example_policy()
+    }
 }
 
-impl base::params::Params for Params {
-    const FIELDS: &'static [Field] = Common::FIELDS;
-    fn read(reader: &mut dyn Reader) -> Self {
-        let common = Common::read(reader);
-        let library = reader.plugin().unwrap_or_else(Library::example_policy);
-        Params { common, own: Own::read(library, reader) }
-    }
-    fn show(&self) -> Vec<(&'static str, String)> {
-        self.common.show().into_iter().chain(self.own.show()).collect()
-    }
-    fn plugin(&self) -> Option<&'static Library> {
-        Some(self.own.library())
-    }
-    /// Returns the parameters of the plug-in that flowloom contains.
-    fn defaults() -> Self {
-        Params::read(&mut OfExample)
-    }
-}
+/// Parameters of a plug-in.
+pub type Params = PluginParams<Common>;
 
 /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
 fn entry(library: &'static Library) -> Result<Entry, String> {
@@ -93,8 +76,6 @@ fn entry(library: &'static Library) -> Result<Entry, String> {
 
 /// Returns the contradictions between parameters that the plug-in reports.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let hint = || "change its parameters, or the plug-in".to_owned();
-    let problem = |failure: Failure| Problem { key: FILE, message: failure.to_string(), hint: hint() };
     machine(params, env).err().map(problem).into_iter().collect()
 }
 

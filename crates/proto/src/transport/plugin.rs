@@ -33,8 +33,8 @@ use ::plugin::congestion::{self, CongestionTable};
 use ::plugin::library::{Failure, Functions, Library};
 use ::plugin::transport::machine::Machine;
 use ::plugin::transport::{TransportTable, USES_CLASSES, USES_MARKS, USES_RANKS};
-use base::params::{Field, Params as _, Problem, Reader};
-use base::plugins::{OfExample, Own};
+use base::params::{Params as _, Problem};
+use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, FILE, Meta, Needs, PluginRoom};
 use base::{FlowId, TimerKey};
 use controller::Foreign;
@@ -63,39 +63,21 @@ base::params! {
     }
 }
 
-/// Parameters of a plug-in: those of all plug-ins, followed by its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    /// The parameters of all plug-ins.
-    pub common: Common,
-    own: Own,
-}
-
-impl base::params::Params for Params {
-    const FIELDS: &'static [Field] = Common::FIELDS;
-    fn read(reader: &mut dyn Reader) -> Self {
-        let common = Common::read(reader);
-        let library = reader.plugin().unwrap_or_else(Library::example);
-        Params { common, own: Own::read(library, reader) }
+impl RoomParams for Common {
+    fn example() -> &'static Library {
+        Library::example()
     }
-    fn show(&self) -> Vec<(&'static str, String)> {
-        let common = self.common.show().into_iter().filter(|(name, _)| self.of_tcp() || *name == FILE);
-        common.chain(self.own.show()).collect()
-    }
-    fn plugin(&self) -> Option<&'static Library> {
-        Some(self.own.library())
-    }
-    /// Returns the parameters of the plug-in that flowloom contains.
-    fn defaults() -> Self {
-        Params::read(&mut OfExample)
+    fn has(library: &Library, name: &str) -> bool {
+        of_tcp(library) || name == FILE
     }
 }
 
-impl Params {
-    /// Returns whether the plug-in is a controller on the TCP machine.
-    fn of_tcp(&self) -> bool {
-        matches!(self.own.library().functions, Functions::Congestion(_))
-    }
+/// Parameters of a plug-in.
+pub type Params = PluginParams<Common>;
+
+/// Returns whether a plug-in is a controller on the TCP machine.
+fn of_tcp(library: &Library) -> bool {
+    matches!(library.functions, Functions::Congestion(_))
 }
 
 /// Makes the entry of a plug-in. The error completes a sentence about the plug-in.
@@ -132,12 +114,11 @@ fn of_transports(table: &TransportTable) -> Meta {
 
 /// Returns the contradictions between parameters: those that the plug-in reports too.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let (mut problems, failure) = match params.of_tcp() {
+    let (mut problems, failure) = match of_tcp(params.own.library()) {
         true => (params.common.tcp.check(), controller(params, env).err()),
         false => (Vec::new(), machine(params, env).err()),
     };
-    let hint = || "change its parameters, or the plug-in".to_owned();
-    problems.extend(failure.map(|failure| Problem { key: FILE, message: failure.to_string(), hint: hint() }));
+    problems.extend(failure.map(problem));
     problems
 }
 
@@ -236,7 +217,7 @@ impl Transport for Plugin {
 mod tests {
     use super::*;
     use crate::kit::script;
-    use base::params::Raw;
+    use base::params::{Raw, Reader};
 
     /// Reads the parameters of the whole transport that flowloom contains.
     struct OfTransport(&'static str, &'static str);
