@@ -163,6 +163,10 @@ impl Packet {
 pub type Own = *const c_void;
 /// The block of bytes of a state.
 pub type StateBytes = *mut c_void;
+/// The function that fills the block of a machine, which belongs to an `A`. `values` has a value for each
+/// parameter.
+pub type Create<A> =
+    Option<unsafe extern "C" fn(context: *const c_void, own: *mut c_void, about: *const A, values: *const Value) -> i32>;
 
 /// The most structures that the functions of a room take.
 pub const MOST_STRUCTURES: usize = 8;

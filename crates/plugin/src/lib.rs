@@ -5,9 +5,9 @@
 //!
 //! A plug-in belongs to a room, and exports a table of functions. The module of a room ([`congestion`],
 //! [`transport`], [`policy`], [`qdisc`], [`router`]) has the table, the trait that an author implements,
-//! and an example; [`abi`] is common to all tables, and `include/flowloom.h` has the same for C.
-//! [`author`] makes a table from an implementation. [`library`] is the side of the simulator: it checks
-//! tables.
+//! and an example; [`host`] is what transports and policies share. [`abi`] is common to all tables, and
+//! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation. [`library`]
+//! is the side of the simulator: it checks tables.
 //!
 //! ```
 //! use flowloom_plugin::{Ack, Congestion, Declaration, Flow, Host, Loss, Values, Window};
@@ -42,6 +42,7 @@ pub mod author;
 pub mod block;
 pub mod congestion;
 pub mod example;
+pub mod host;
 pub mod library;
 pub mod policy;
 pub mod qdisc;

@@ -2,7 +2,8 @@
 //!
 //! A plug-in that is loaded is trusted code: [`Library::new`] is the only unsafe function here.
 
-use crate::abi::{Counter, Head, KNOWS_DEADLINE, KNOWS_SIZE, Parameter, RoomTable, Type, VERSION};
+use crate::abi::{Counter, Create, Head, KNOWS_DEADLINE, KNOWS_SIZE, OK, Parameter, RoomTable, Type, VERSION, Value};
+use crate::block::Block;
 use crate::congestion::{self, CONGESTION, CongestionTable};
 use crate::example;
 use crate::policy::{self, POLICY, PolicyTable};
@@ -233,6 +234,27 @@ impl Library {
     /// Returns whether the plug-in knows the deadline of a flow.
     pub fn knows_deadline(&self) -> bool {
         self.head.knows & KNOWS_DEADLINE != 0
+    }
+    /// Creates a machine with the function of its table, which gets `about` and a value for each parameter.
+    /// Returns the table and the block of the machine.
+    pub(crate) fn create<T: InRoom, A>(
+        &'static self,
+        function: impl FnOnce(&T) -> Create<A>,
+        about: &A,
+        values: &[Value],
+    ) -> Result<(&'static T, Block), Failure> {
+        assert_eq!(values.len(), self.parameters.len(), "a value for each parameter");
+        let table = self.table::<T>().map_err(|why| self.wrong("create", why))?;
+        let mut own = Block::new(self.head.own_size);
+        if let Some(create) = function(table) {
+            // Safety: the table was checked.
+            let status = unsafe { create(self.head.context, own.at(), std::ptr::from_ref(about), values.as_ptr()) };
+            if status != OK {
+                return Err(self.failure("create"));
+            }
+            own.ends_with(self.head.destroy);
+        }
+        Ok((table, own))
     }
     /// Returns the failure of a function whose result is wrong.
     pub fn wrong(&self, function: &'static str, why: String) -> Failure {

@@ -4,8 +4,8 @@ pub mod author;
 pub mod example;
 pub mod machine;
 
-use crate::abi::{Head, Packet, RoomTable, Value};
-use crate::transport::{Context, Endpoint, Sample, SeenFlow, USES_CLASSES, USES_MARKS, USES_RANKS};
+use crate::abi::{Create, Head, Packet, RoomTable};
+use crate::host::{Context, Endpoint, Sample, SeenFlow, check_uses};
 use std::ffi::c_void;
 
 pub use author::{Cx, Policy};
@@ -20,7 +20,7 @@ pub const POLICY: u32 = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyCalls {
     /// Sets the deadline of a timer of a flow, or of the host with
-    /// [`NO_FLOW`](crate::transport::NO_FLOW); an earlier setting is replaced. The policy's timers are
+    /// [`NO_FLOW`](crate::host::NO_FLOW); an earlier setting is replaced. The policy's timers are
     /// not those of the transport. Kinds are numbers below 4. A deadline in the past is due now; one
     /// that is 2^63 picoseconds or more never comes.
     pub arm: unsafe extern "C" fn(*mut c_void, flow: u32, kind: u32, at_ps: u64) -> i32,
@@ -58,15 +58,14 @@ pub type OfFlow = Option<unsafe extern "C" fn(*mut c_void, *const PolicyContext,
 pub struct PolicyTable {
     /// The common part.
     pub head: Head,
-    /// What packets get: a sum of [`USES_MARKS`], [`USES_CLASSES`] and [`USES_RANKS`].
+    /// What packets get: a sum of [`USES_MARKS`](crate::host::USES_MARKS),
+    /// [`USES_CLASSES`](crate::host::USES_CLASSES) and [`USES_RANKS`](crate::host::USES_RANKS).
     pub uses: u32,
     /// Zero.
     pub reserved: u32,
     /// Fills the block of a host. `values` has a value for each parameter. Fails if the values
     /// contradict each other.
-    pub create: Option<
-        unsafe extern "C" fn(context: *const c_void, own: *mut c_void, endpoint: *const Endpoint, values: *const Value) -> i32,
-    >,
+    pub create: Create<Endpoint>,
     /// The NIC takes a packet of this host: may set its class, its rank and ECT.
     pub on_send: Option<unsafe extern "C" fn(*mut c_void, *const PolicyContext, *mut Packet) -> i32>,
     /// A packet has reached this host, before the transport sees it.
@@ -105,9 +104,6 @@ unsafe impl RoomTable for PolicyTable {
                 return Err(format!("it has no function `{name}`"));
             }
         }
-        if self.uses > USES_MARKS | USES_CLASSES | USES_RANKS {
-            return Err(format!("its `uses` is {}: a sum of {USES_MARKS}, {USES_CLASSES} and {USES_RANKS} is allowed", self.uses));
-        }
-        Ok(())
+        check_uses(self.uses)
     }
 }

@@ -4,70 +4,18 @@ pub mod author;
 pub mod example;
 pub mod machine;
 
-use crate::abi::{Head, Own, Packet, RoomTable, Value};
+use crate::abi::{Create, Head, Own, Packet, RoomTable};
+use crate::host::{self, check_uses};
 use std::ffi::c_void;
 
+pub use crate::host::{Endpoint, NO_FLOW, Sample, SeenFlow, USES_CLASSES, USES_MARKS, USES_RANKS};
 pub use author::{Cx, Transport};
 
 /// The number of the room.
 pub const TRANSPORT: u32 = 2;
 
-/// The flow of a timer that belongs to the host.
-pub const NO_FLOW: u32 = u32::MAX;
-
 /// Result of `poll`: there is no packet to send.
 pub const NOTHING: i32 = 1;
-
-/// Bit of [`TransportTable::uses`]: packets may be marked, so that ports mark unless the scenario says
-/// otherwise.
-pub const USES_MARKS: u32 = 1;
-/// Bit of [`TransportTable::uses`]: packets have classes, so that ports serve classes in strict order
-/// unless the scenario says otherwise.
-pub const USES_CLASSES: u32 = 2;
-/// Bit of [`TransportTable::uses`]: packets have ranks.
-pub const USES_RANKS: u32 = 4;
-
-/// The configuration of a host and of its network.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Largest packet on the wire, headers included.
-    pub mtu: u64,
-    /// Header of every packet; also the size of a packet without payload.
-    pub header: u64,
-    /// Largest rate of one flow: the rate of the host's NIC.
-    pub nic_rate_bps: u64,
-    /// Largest rate at which the host sends or receives: the sum of the rates of its NICs.
-    pub host_rate_bps: u64,
-    /// Longest unloaded round trip of the network.
-    pub max_rtt_ps: u64,
-    /// Number of classes at the ports of switches; 8 if their queue discipline does not set it.
-    pub classes: u64,
-}
-
-/// A flow and its ends.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeenFlow {
-    /// Its number in the run.
-    pub number: u64,
-    /// Application bytes; 0 unless the plug-in declares that it knows sizes.
-    pub size: u64,
-    /// When it opens.
-    pub start_ps: u64,
-    /// When it should have finished; [`NEVER`](crate::abi::NEVER) without a deadline, and unless the
-    /// plug-in declares that it knows deadlines.
-    pub deadline_ps: u64,
-    /// The sending host.
-    pub source: u32,
-    /// The receiving host.
-    pub destination: u32,
-}
-
-impl SeenFlow {
-    /// No flow.
-    pub const NONE: SeenFlow = SeenFlow { number: 0, size: 0, start_ps: 0, deadline_ps: 0, source: 0, destination: 0 };
-}
 
 /// The effect of the arrival of payload.
 #[repr(C)]
@@ -81,22 +29,6 @@ pub struct Delivery {
     pub block_start: u64,
     /// Its end.
     pub block_end: u64,
-}
-
-/// The state of an open flow at its sender. Values that the protocol does not have are 0.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow-start threshold in bytes.
-    pub ssthresh: u64,
-    /// Smoothed round trip.
-    pub srtt_ps: u64,
-    /// Rate at which the flow may send data.
-    pub rate_bps: u64,
-    /// Payload bytes that are sent and not acknowledged.
-    pub in_flight: u64,
 }
 
 /// The functions of the simulator that a transport may call while one of its functions runs. Each
@@ -141,22 +73,8 @@ pub struct TransportCalls {
     pub state: unsafe extern "C" fn(*mut c_void, flow: u32) -> *mut c_void,
 }
 
-/// What a transport sees and may do while one of its functions runs, with the functions `C` that it may
-/// call. It must not be used afterwards.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Context<C = TransportCalls> {
-    /// The current time.
-    pub now_ps: u64,
-    /// The functions that it may call.
-    pub calls: *const C,
-    /// Passed to them.
-    pub handle: *mut c_void,
-    /// The number of this host.
-    pub host: u32,
-    /// Zero.
-    pub reserved: u32,
-}
+/// What a transport sees and may do while one of its functions runs. It must not be used afterwards.
+pub type Context = host::Context<TransportCalls>;
 
 /// The table of a transport. A machine of the room is a host, with all its flows. States are those of
 /// [`TransportCalls::state`]. The functions after `give_up` are optional.
@@ -171,9 +89,7 @@ pub struct TransportTable {
     pub reserved: u32,
     /// Fills the block of a host. `values` has a value for each parameter. Fails if the values
     /// contradict each other.
-    pub create: Option<
-        unsafe extern "C" fn(context: *const c_void, own: *mut c_void, endpoint: *const Endpoint, values: *const Value) -> i32,
-    >,
+    pub create: Create<Endpoint>,
     /// The application opens a flow at this host.
     pub on_flow: Option<unsafe extern "C" fn(*mut c_void, *const Context, flow: u32) -> i32>,
     /// A packet has reached this host.
@@ -218,10 +134,6 @@ unsafe impl RoomTable for TransportTable {
         if let Some((name, _)) = needed.into_iter().find(|(_, present)| !present) {
             return Err(format!("it has no function `{name}`"));
         }
-        let all = USES_MARKS | USES_CLASSES | USES_RANKS;
-        if self.uses > all {
-            return Err(format!("its `uses` is {}: a sum of {USES_MARKS}, {USES_CLASSES} and {USES_RANKS} is allowed", self.uses));
-        }
-        Ok(())
+        check_uses(self.uses)
     }
 }

@@ -5,7 +5,7 @@
 use super::{Cx, Policy};
 use crate::abi::{Packet, Parameter, Type};
 use crate::author::{Declaration, Values};
-use crate::transport::{Endpoint, USES_CLASSES};
+use crate::host::{Endpoint, USES_CLASSES};
 use std::collections::BTreeMap;
 
 /// The policy of a host.

@@ -5,7 +5,6 @@ use super::{DROP, MARK, NONE, Place, Port, QdiscTable, TRIM, Verdict, View, Wait
 use crate::abi::{FAILED, OK, Packet, Value};
 use crate::block::Block;
 use crate::library::{Failure, Library};
-use std::ptr;
 
 /// The discipline of a port.
 pub struct Discipline {
@@ -20,16 +19,7 @@ pub struct Discipline {
 impl Discipline {
     /// Creates the discipline of a port. There is a value for each parameter.
     pub fn new(library: &'static Library, port: &Port, values: &[Value]) -> Result<Discipline, Failure> {
-        assert_eq!(values.len(), library.parameters.len(), "a value for each parameter");
-        let table = library.table::<QdiscTable>().map_err(|why| library.wrong("create", why))?;
-        let mut own = Block::new(table.head.own_size);
-        if let Some(create) = table.create {
-            let status = unsafe { create(table.head.context, own.at(), ptr::from_ref(port), values.as_ptr()) };
-            if status != OK {
-                return Err(library.failure("create"));
-            }
-            own.ends_with(table.head.destroy);
-        }
+        let (table, own) = library.create(|table: &QdiscTable| table.create, port, values)?;
         Ok(Discipline { library, table, own })
     }
     /// Returns the view that functions get.

@@ -4,7 +4,6 @@ use super::{Candidate, Hop, Network, RouterTable};
 use crate::abi::{OK, Packet, Value};
 use crate::block::Block;
 use crate::library::{Failure, Library};
-use std::ptr;
 
 /// The router of a network.
 pub struct Chooser {
@@ -19,16 +18,7 @@ pub struct Chooser {
 impl Chooser {
     /// Creates the router of a network. There is a value for each parameter.
     pub fn new(library: &'static Library, network: &Network, values: &[Value]) -> Result<Chooser, Failure> {
-        assert_eq!(values.len(), library.parameters.len(), "a value for each parameter");
-        let table = library.table::<RouterTable>().map_err(|why| library.wrong("create", why))?;
-        let mut own = Block::new(table.head.own_size);
-        if let Some(create) = table.create {
-            let status = unsafe { create(table.head.context, own.at(), ptr::from_ref(network), values.as_ptr()) };
-            if status != OK {
-                return Err(library.failure("create"));
-            }
-            own.ends_with(table.head.destroy);
-        }
+        let (table, own) = library.create(|table: &RouterTable| table.create, network, values)?;
         Ok(Chooser { library, table, own })
     }
     /// Ends the run, if a function has failed or its index is wrong.

@@ -1,10 +1,11 @@
 //! The side of the author of a transport: makes the table from an implementation of [`Transport`].
 
-use super::{Context, Delivery, Endpoint, NO_FLOW, NOTHING, Sample, SeenFlow, TransportCalls, TransportTable};
+use super::{Context, Delivery, Endpoint, NO_FLOW, NOTHING, Sample, TransportCalls, TransportTable};
 use crate::abi::{Head, OK, Own, Packet, Value};
 use crate::author::{self, Declaration, Values, guard};
+use crate::host;
+use crate::host::author::{shared_calls, with};
 use std::ffi::c_void;
-use std::marker::PhantomData;
 
 /// A transport: the machine of one host, which keeps the state of all flows that the host sends and
 /// receives.
@@ -34,53 +35,14 @@ pub trait Transport: Sized + Send + 'static {
     }
 }
 
-/// What a transport sees and may do while it handles an event. See [`TransportCalls`]. A call that is
-/// not allowed has no effect, and ends the run after the event.
-pub struct Cx<'a> {
-    context: *const Context,
-    one: PhantomData<&'a mut Context>,
-}
+/// What a transport sees and may do while it handles an event. See [`TransportCalls`].
+pub type Cx<'a> = host::author::Cx<'a, TransportCalls>;
 
-// Safety of the calls below: the context and its functions are valid while the `Cx` lives.
+shared_calls!(TransportCalls);
+
+// Safety of the calls below: the functions are valid while the `Cx` lives.
 
 impl Cx<'_> {
-    /// Creates the context of a call.
-    ///
-    /// # Safety
-    ///
-    /// `context` is valid as long as the `Cx`.
-    unsafe fn of<'a>(context: *const Context) -> Cx<'a> {
-        Cx { context, one: PhantomData }
-    }
-    fn calls(&self) -> (&TransportCalls, *mut c_void) {
-        unsafe { (&*(*self.context).calls, (*self.context).handle) }
-    }
-    /// Returns the current time in picoseconds.
-    pub fn now(&self) -> u64 {
-        unsafe { (*self.context).now_ps }
-    }
-    /// Returns the number of this host.
-    pub fn host(&self) -> u32 {
-        unsafe { (*self.context).host }
-    }
-    /// Sets the deadline of a timer of a flow; an earlier setting is replaced. Kinds are below 4.
-    pub fn arm(&mut self, flow: u32, kind: u32, at_ps: u64) {
-        let (calls, handle) = self.calls();
-        unsafe { (calls.arm)(handle, flow, kind, at_ps) };
-    }
-    /// Clears the deadline of a timer of a flow.
-    pub fn disarm(&mut self, flow: u32, kind: u32) {
-        let (calls, handle) = self.calls();
-        unsafe { (calls.disarm)(handle, flow, kind) };
-    }
-    /// Sets the deadline of a timer of the host.
-    pub fn arm_host(&mut self, kind: u32, at_ps: u64) {
-        self.arm(NO_FLOW, kind, at_ps);
-    }
-    /// Clears the deadline of a timer of the host.
-    pub fn disarm_host(&mut self, kind: u32) {
-        self.disarm(NO_FLOW, kind);
-    }
     /// Sends a packet before all packets of [`Transport::poll`].
     pub fn control(&mut self, packet: Packet) {
         let (calls, handle) = self.calls();
@@ -92,11 +54,6 @@ impl Cx<'_> {
         let mut delivery = Delivery::default();
         unsafe { (calls.deliver)(handle, packet.flow, packet.offset, packet.payload.into(), &raw mut delivery) };
         delivery
-    }
-    /// Returns whether all bytes of a flow that this host receives have arrived.
-    pub fn has_finished(&self, flow: u32) -> bool {
-        let (calls, handle) = self.calls();
-        unsafe { (calls.finished)(handle, flow) == 1 }
     }
     /// Ends the host's part of a flow. At its sender the flow closes.
     pub fn close(&mut self, flow: u32) {
@@ -117,23 +74,6 @@ impl Cx<'_> {
     pub fn note_fast_retransmit(&mut self, flow: u32) {
         let (calls, handle) = self.calls();
         unsafe { (calls.fast_retransmit)(handle, flow) };
-    }
-    /// Adds to a declared counter of a flow.
-    pub fn count(&mut self, flow: u32, counter: u32, more: u64) {
-        let (calls, handle) = self.calls();
-        unsafe { (calls.count)(handle, flow, counter, more) };
-    }
-    /// Returns 64 random bits, which depend only on the seed of the run and the host.
-    pub fn random(&mut self) -> u64 {
-        let (calls, handle) = self.calls();
-        unsafe { (calls.random)(handle) }
-    }
-    /// Describes a flow.
-    pub fn flow(&self, flow: u32) -> SeenFlow {
-        let (calls, handle) = self.calls();
-        let mut view = SeenFlow::NONE;
-        unsafe { (calls.view)(handle, flow, &raw mut view) };
-        view
     }
     /// Returns the payload of the packet that begins at this byte of a flow that this host sends: a
     /// full packet, less at the end of the flow, and 0 from there on.
@@ -201,22 +141,13 @@ unsafe extern "C" fn create<T: Transport>(
     unsafe { author::create(T::DECLARATION, own, values, |values| T::create(&*endpoint, values)) }
 }
 unsafe extern "C" fn on_flow<T: Transport>(own: *mut c_void, cx: *const Context, flow: u32) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<T>()).on_flow(flow, &mut Cx::of(cx));
-        OK
-    })
+    unsafe { with::<T, _>(own, cx, |transport, cx| transport.on_flow(flow, cx)) }
 }
 unsafe extern "C" fn on_packet<T: Transport>(own: *mut c_void, cx: *const Context, packet: *const Packet) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<T>()).on_packet(&*packet, &mut Cx::of(cx));
-        OK
-    })
+    unsafe { with::<T, _>(own, cx, |transport, cx| transport.on_packet(&*packet, cx)) }
 }
 unsafe extern "C" fn on_timer<T: Transport>(own: *mut c_void, cx: *const Context, kind: u32, flow: u32) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<T>()).on_timer(kind, (flow != NO_FLOW).then_some(flow), &mut Cx::of(cx));
-        OK
-    })
+    unsafe { with::<T, _>(own, cx, |transport, cx| transport.on_timer(kind, (flow != NO_FLOW).then_some(flow), cx)) }
 }
 unsafe extern "C" fn poll<T: Transport>(own: *mut c_void, cx: *const Context, packet: *mut Packet) -> i32 {
     guard(|| unsafe {
@@ -230,10 +161,7 @@ unsafe extern "C" fn poll<T: Transport>(own: *mut c_void, cx: *const Context, pa
     })
 }
 unsafe extern "C" fn give_up<T: Transport>(own: *mut c_void, cx: *const Context, flow: u32) -> i32 {
-    guard(|| unsafe {
-        (*own.cast::<T>()).give_up(flow, &mut Cx::of(cx));
-        OK
-    })
+    unsafe { with::<T, _>(own, cx, |transport, cx| transport.give_up(flow, cx)) }
 }
 unsafe extern "C" fn sample<T: Transport>(own: Own, _: *const c_void, flow: u32, sample: *mut Sample) -> i32 {
     guard(|| unsafe {

@@ -15,15 +15,15 @@
 
 use super::{Cx, Policy};
 use crate::contract::Env;
-use crate::flow::Flow;
 use crate::packet::Packet;
-use crate::plugins::{self, NEVER_DUE, TIMER_KINDS};
-use ::plugin::abi::{self, NEVER};
+use crate::plugins::{self, Caller, MOST_COUNTED, NEVER_DUE};
+use ::plugin::abi;
 use ::plugin::block::Block;
+use ::plugin::host::machine::{HostServices, new_state};
+use ::plugin::host::{Sample, SeenFlow, USES_CLASSES, USES_MARKS, USES_RANKS};
 use ::plugin::library::{EXAMPLE_FILE, Failure, Library};
 use ::plugin::policy::PolicyTable;
-use ::plugin::policy::machine::{Event, Machine, PolicyServices, new_state};
-use ::plugin::transport::{NO_FLOW, Sample, SeenFlow, USES_CLASSES, USES_MARKS, USES_RANKS};
+use ::plugin::policy::machine::{Event, Machine, PolicyServices};
 use base::params::{Params as _, Problem};
 use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, Meta, Needs, PluginRoom};
@@ -92,15 +92,10 @@ pub struct Plugin {
 
 /// What the simulator keeps for a host of a plug-in.
 struct Kept {
+    library: &'static Library,
     table: &'static PolicyTable,
     /// The states of flows at this host. Blocks do not move.
     states: FlowMap<Box<Block>>,
-    /// Whether the plug-in knows sizes.
-    size: bool,
-    /// Whether the plug-in knows deadlines.
-    deadline: bool,
-    /// The number of counters.
-    counters: u32,
 }
 
 impl Plugin {
@@ -110,9 +105,8 @@ impl Plugin {
         let table = library.table::<PolicyTable>().expect("refused when the scenario was read");
         Plugin::of(machine(params, env), library, table)
     }
-    fn of(machine: Result<Machine, Failure>, library: &Library, table: &'static PolicyTable) -> Plugin {
-        let (size, deadline, counters) = (library.knows_size(), library.knows_deadline(), library.counters.len() as u32);
-        Plugin { machine, kept: Kept { table, states: FlowMap::default(), size, deadline, counters } }
+    fn of(machine: Result<Machine, Failure>, library: &'static Library, table: &'static PolicyTable) -> Plugin {
+        Plugin { machine, kept: Kept { library, table, states: FlowMap::default() } }
     }
     /// Returns the machine, and the functions that it may call.
     #[inline(always)]
@@ -187,39 +181,15 @@ struct Access<'x, 'a> {
 }
 
 impl<'a> Access<'_, 'a> {
-    /// Returns a flow, if this host is an end of it. The error completes a sentence about the plug-in.
-    fn flow(&self, flow: u32) -> Result<&'a Flow, String> {
-        let found = self.cx.flows.get(flow as usize).filter(|found| found.src == self.cx.host || found.dst == self.cx.host);
-        found.ok_or_else(|| format!("host {} is not an end of flow {flow}", self.cx.host.0))
-    }
-    /// Returns a flow that this host sends.
-    fn sent(&self, flow: u32) -> Result<&'a Flow, String> {
-        let found = self.flow(flow)?;
-        if found.src == self.cx.host { Ok(found) } else { Err(format!("host {} does not send flow {flow}", self.cx.host.0)) }
-    }
-    /// Runs a call, or records why it is not allowed.
-    fn allowed<T>(&mut self, call: &str, run: impl FnOnce(&mut Self) -> Result<T, String>) -> Option<T> {
-        match run(self) {
-            Ok(value) => Some(value),
-            Err(why) => {
-                self.wrong.get_or_insert_with(|| format!("it calls `{call}`, but {why}"));
-                None
-            }
-        }
-    }
-    fn timer(&self, flow: u32, kind: u32) -> Result<(FlowId, u8), String> {
-        if kind >= TIMER_KINDS {
-            return Err(format!("the kind of the timer is {kind}: it must be below {TIMER_KINDS}"));
-        }
-        let flow = if flow == NO_FLOW { FlowId::HOST } else { self.flow(flow)?.id };
-        Ok((flow, kind as u8))
+    fn caller(&self) -> Caller<'a> {
+        Caller { library: self.kept.library, host: self.cx.host, flows: self.cx.flows }
     }
 }
 
-impl PolicyServices for Access<'_, '_> {
+impl HostServices for Access<'_, '_> {
     fn arm(&mut self, flow: u32, kind: u32, at_ps: u64) -> Option<()> {
         self.allowed("arm", |own| {
-            let (flow, kind) = own.timer(flow, kind)?;
+            let (flow, kind) = own.caller().timer(flow, kind)?;
             if at_ps >= NEVER_DUE {
                 own.cx.disarm(flow, kind)
             } else {
@@ -230,30 +200,56 @@ impl PolicyServices for Access<'_, '_> {
     }
     fn disarm(&mut self, flow: u32, kind: u32) -> Option<()> {
         self.allowed("disarm", |own| {
-            let (flow, kind) = own.timer(flow, kind)?;
+            let (flow, kind) = own.caller().timer(flow, kind)?;
             own.cx.disarm(flow, kind);
             Ok(())
         })
     }
     fn terminate(&mut self, flow: u32) -> Option<()> {
         self.allowed("terminate", |own| {
-            let found = plugins::may_be_given_up(own.sent(flow)?)?;
+            let found = plugins::may_be_given_up(own.caller().sent(flow)?)?;
             own.cx.terminate(found.id);
             Ok(())
         })
     }
     fn finished(&mut self, flow: u32) -> Option<bool> {
-        self.allowed("finished", |own| {
-            let found = own.flow(flow)?;
-            if found.dst != own.cx.host {
-                return Err(format!("host {} does not receive flow {flow}", own.cx.host.0));
-            }
-            Ok(own.cx.has_finished(found.id))
+        self.allowed("finished", |own| Ok(own.cx.has_finished(own.caller().received(flow)?.id)))
+    }
+    fn count(&mut self, flow: u32, counter: u32, more: u64) -> Option<()> {
+        self.allowed("count", |own| {
+            let (flow, counter) = own.caller().counter(flow, counter)?;
+            own.cx.count(flow, counter, more.min(MOST_COUNTED));
+            Ok(())
         })
     }
+    fn random(&mut self) -> u64 {
+        self.cx.rng.bits()
+    }
+    fn view(&mut self, flow: u32) -> Option<SeenFlow> {
+        self.allowed("view", |own| own.caller().view(flow))
+    }
+    fn state(&mut self, flow: u32) -> Option<&Block> {
+        let table = self.kept.table;
+        let flow = self.allowed("state", |own| {
+            if table.head.state_size == 0 {
+                return Err("its `state_size` is 0".to_owned());
+            }
+            Ok(own.caller().flow(flow)?.id)
+        })?;
+        Some(self.kept.states.or_insert_with(flow, || Box::new(new_state(&table.head))))
+    }
+    fn here(&self) -> (u64, u32) {
+        (self.cx.now.0, self.cx.host.0)
+    }
+    fn wrong(&mut self) -> &mut Option<String> {
+        &mut self.wrong
+    }
+}
+
+impl PolicyServices for Access<'_, '_> {
     fn sample(&mut self, flow: u32) -> Option<Sample> {
         self.allowed("sample", |own| {
-            let sample = own.cx.sample(own.sent(flow)?.id).unwrap_or_default();
+            let sample = own.cx.sample(own.caller().sent(flow)?.id).unwrap_or_default();
             Ok(Sample {
                 cwnd: sample.cwnd_bytes,
                 ssthresh: sample.ssthresh_bytes,
@@ -262,44 +258,6 @@ impl PolicyServices for Access<'_, '_> {
                 in_flight: sample.in_flight_bytes,
             })
         })
-    }
-    fn count(&mut self, flow: u32, counter: u32, more: u64) -> Option<()> {
-        self.allowed("count", |own| {
-            let found = own.flow(flow)?;
-            if counter >= own.kept.counters {
-                return Err(format!("the plug-in declares {} counters, and no counter {counter}", own.kept.counters));
-            }
-            // Bounded, so that no total of a run overflows.
-            own.cx.count(found.id, counter as usize, more.min(1 << 32));
-            Ok(())
-        })
-    }
-    fn random(&mut self) -> u64 {
-        self.cx.rng.bits()
-    }
-    fn view(&mut self, flow: u32) -> Option<SeenFlow> {
-        self.allowed("view", |own| {
-            let Flow { id, src, dst, size_bytes, start, deadline, .. } = *own.flow(flow)?;
-            let deadline_ps = deadline.filter(|_| own.kept.deadline).map_or(NEVER, |deadline| deadline.0);
-            let size = if own.kept.size { size_bytes } else { 0 };
-            Ok(SeenFlow { number: id.0.into(), size, start_ps: start.0, deadline_ps, source: src.0, destination: dst.0 })
-        })
-    }
-    fn state(&mut self, flow: u32) -> Option<&Block> {
-        let table = self.kept.table;
-        let flow = self.allowed("state", |own| {
-            if table.head.state_size == 0 {
-                return Err("its `state_size` is 0".to_owned());
-            }
-            Ok(own.flow(flow)?.id)
-        })?;
-        Some(self.kept.states.or_insert_with(flow, || Box::new(new_state(table))))
-    }
-    fn here(&self) -> (u64, u32) {
-        (self.cx.now.0, self.cx.host.0)
-    }
-    fn wrong(&mut self) -> Option<String> {
-        self.wrong.take()
     }
 }
 

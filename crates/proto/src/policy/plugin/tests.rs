@@ -1,6 +1,7 @@
 //! Tests of policies of plug-ins: what they may do, and what ends a run.
 
 use super::*;
+use crate::flow::Flow;
 use crate::kit::pipe::both_ways;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
@@ -8,8 +9,8 @@ use crate::policy_host::PolicyHost;
 use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, newreno};
 use ::plugin::abi::{Counter, Parameter, Type, Value};
+use ::plugin::host::Endpoint;
 use ::plugin::policy::author;
-use ::plugin::transport::Endpoint;
 use ::plugin::{Declaration, Values};
 use base::{Dur, HostId};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,12 +3,13 @@
 use crate::contract::{Cx, Env, Transport};
 use crate::flow::{Flow, Sample};
 use crate::packet::{Kind, Packet};
-use crate::plugins::{self, NEVER_DUE, TIMER_KINDS};
-use ::plugin::abi::{self, NEVER};
+use crate::plugins::{self, Caller, MOST_COUNTED, NEVER_DUE};
+use ::plugin::abi;
 use ::plugin::block::Block;
+use ::plugin::host::machine::{HostServices, new_state};
 use ::plugin::library::{Failure, Library};
-use ::plugin::transport::machine::{Machine, Services, new_state};
-use ::plugin::transport::{self, Delivery, NO_FLOW, SeenFlow, TransportTable, USES_RANKS};
+use ::plugin::transport::machine::{Machine, TransportServices};
+use ::plugin::transport::{self, Delivery, SeenFlow, TransportTable, USES_RANKS};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 
 /// The flags that a plug-in may set.
@@ -27,32 +28,30 @@ struct Kept {
     open: FlowMap<()>,
     /// The states of flows at this host. Blocks do not move.
     states: FlowMap<Box<Block>>,
+    library: &'static Library,
     table: &'static TransportTable,
     header: u16,
     mtu: u16,
     /// Whether packets may have ranks.
     ranks: bool,
-    /// Whether the plug-in knows sizes.
-    size: bool,
-    /// Whether the plug-in knows deadlines.
-    deadline: bool,
-    /// The number of counters.
-    counters: u32,
 }
 
 impl Whole {
     /// Creates a host without flows.
-    pub fn new(machine: Result<Machine, Failure>, library: &Library, table: &'static TransportTable, env: &Env<'_>) -> Whole {
+    pub fn new(
+        machine: Result<Machine, Failure>,
+        library: &'static Library,
+        table: &'static TransportTable,
+        env: &Env<'_>,
+    ) -> Whole {
         let kept = Kept {
             open: FlowMap::default(),
             states: FlowMap::default(),
+            library,
             table,
             header: env.header_bytes,
             mtu: env.mtu_bytes,
             ranks: table.uses & USES_RANKS != 0,
-            size: library.knows_size(),
-            deadline: library.knows_deadline(),
-            counters: library.counters.len() as u32,
         };
         Whole { machine, kept }
     }
@@ -130,49 +129,19 @@ struct Access<'x, 'a> {
 }
 
 impl<'a> Access<'_, 'a> {
-    /// Records a call that is not allowed.
-    #[cold]
-    fn fail<T>(&mut self, why: impl FnOnce() -> String) -> Option<T> {
-        self.wrong.get_or_insert_with(why);
-        None
-    }
-    /// Returns a flow, if this host is an end of it. The error completes a sentence about the plug-in.
-    fn flow(&self, flow: u32) -> Result<&'a Flow, String> {
-        let found = self.cx.flows.get(flow as usize).filter(|found| found.src == self.cx.host || found.dst == self.cx.host);
-        found.ok_or_else(|| format!("host {} is not an end of flow {flow}", self.cx.host.0))
+    fn caller(&self) -> Caller<'a> {
+        Caller { library: self.kept.library, host: self.cx.host, flows: self.cx.flows }
     }
     /// Returns an open flow that this host sends.
-    fn sent(&self, flow: u32) -> Result<&'a Flow, String> {
-        let found = self.flow(flow)?;
-        if found.src != self.cx.host {
-            return Err(format!("host {} does not send flow {flow}", self.cx.host.0));
-        }
+    fn open(&self, flow: u32) -> Result<&'a Flow, String> {
+        let found = self.caller().sent(flow)?;
         if self.kept.open.contains(found.id) { Ok(found) } else { Err(format!("flow {flow} is closed")) }
-    }
-    /// Returns a flow that this host receives.
-    fn received(&self, flow: u32) -> Result<&'a Flow, String> {
-        let found = self.flow(flow)?;
-        if found.dst == self.cx.host { Ok(found) } else { Err(format!("host {} does not receive flow {flow}", self.cx.host.0)) }
-    }
-    /// Runs a call, or records why it is not allowed.
-    fn allowed<T>(&mut self, call: &str, run: impl FnOnce(&mut Self) -> Result<T, String>) -> Option<T> {
-        match run(self) {
-            Ok(value) => Some(value),
-            Err(why) => self.fail(|| format!("it calls `{call}`, but {why}")),
-        }
-    }
-    fn timer(&self, flow: u32, kind: u32) -> Result<(FlowId, u8), String> {
-        if kind >= TIMER_KINDS {
-            return Err(format!("the kind of the timer is {kind}: it must be below {TIMER_KINDS}"));
-        }
-        let flow = if flow == NO_FLOW { FlowId::HOST } else { self.flow(flow)?.id };
-        Ok((flow, kind as u8))
     }
     /// Returns a packet of the plug-in as it is sent, or why it cannot be sent.
     fn checked(&self, packet: &abi::Packet) -> Result<Packet, String> {
         let abi::Packet { offset, words, flow, rank, wire_len, payload, kind, prio, flags, .. } = *packet;
         let wrong = |what: String| Err(format!("its packet of flow {flow} {what}"));
-        let found = self.flow(flow)?;
+        let found = self.caller().flow(flow)?;
         let kind = Kind(kind);
         if !(kind <= Kind::PROBEACK || kind == Kind::CREDIT || (Kind::OWN..Kind::POLICY).contains(&kind.0)) {
             return wrong(format!("has kind {}, which transports do not send", kind.0));
@@ -181,7 +150,7 @@ impl<'a> Access<'_, 'a> {
             return wrong(format!("has kind {} and {payload} bytes of payload: data has payload, other packets have none", kind.0));
         }
         if kind == Kind::DATA {
-            self.sent(flow)?;
+            self.open(flow)?;
             if offset.checked_add(payload.into()).is_none_or(|end| end > found.size_bytes) {
                 return wrong(format!("has {payload} bytes from {offset} on: the flow ends before"));
             }
@@ -206,9 +175,9 @@ impl<'a> Access<'_, 'a> {
     }
     /// Ends the host's part of a flow.
     fn end(&mut self, flow: u32, given_up: bool) -> Result<(), String> {
-        let found = if given_up { plugins::may_be_given_up(self.sent(flow)?)? } else { self.flow(flow)? };
+        let found = if given_up { plugins::may_be_given_up(self.open(flow)?)? } else { self.caller().flow(flow)? };
         if found.src == self.cx.host {
-            self.sent(flow)?;
+            self.open(flow)?;
             self.kept.open.remove(found.id);
             if given_up { self.cx.terminate(found.id) } else { self.cx.close(found.id) }
         } else {
@@ -219,10 +188,10 @@ impl<'a> Access<'_, 'a> {
     }
 }
 
-impl Services for Access<'_, '_> {
+impl HostServices for Access<'_, '_> {
     fn arm(&mut self, flow: u32, kind: u32, at_ps: u64) -> Option<()> {
         self.allowed("arm", |own| {
-            let (flow, kind) = own.timer(flow, kind)?;
+            let (flow, kind) = own.caller().timer(flow, kind)?;
             if at_ps >= NEVER_DUE {
                 own.cx.disarm(flow, kind)
             } else {
@@ -233,11 +202,50 @@ impl Services for Access<'_, '_> {
     }
     fn disarm(&mut self, flow: u32, kind: u32) -> Option<()> {
         self.allowed("disarm", |own| {
-            let (flow, kind) = own.timer(flow, kind)?;
+            let (flow, kind) = own.caller().timer(flow, kind)?;
             own.cx.disarm(flow, kind);
             Ok(())
         })
     }
+    fn finished(&mut self, flow: u32) -> Option<bool> {
+        self.allowed("finished", |own| Ok(own.cx.has_finished(own.caller().received(flow)?.id)))
+    }
+    fn terminate(&mut self, flow: u32) -> Option<()> {
+        self.allowed("terminate", |own| own.end(flow, true))
+    }
+    fn count(&mut self, flow: u32, counter: u32, more: u64) -> Option<()> {
+        self.allowed("count", |own| {
+            let (flow, counter) = own.caller().counter(flow, counter)?;
+            own.cx.count(flow, counter, more.min(MOST_COUNTED));
+            Ok(())
+        })
+    }
+    fn random(&mut self) -> u64 {
+        self.cx.rng.bits()
+    }
+    fn view(&mut self, flow: u32) -> Option<SeenFlow> {
+        self.allowed("view", |own| own.caller().view(flow))
+    }
+    fn state(&mut self, flow: u32) -> Option<&Block> {
+        let table = self.kept.table;
+        let flow = self.allowed("state", |own| {
+            if table.head.state_size == 0 {
+                return Err("its `state_size` is 0".to_owned());
+            }
+            let found = own.caller().flow(flow)?;
+            if found.src == own.cx.host { own.open(flow).map(|open| open.id) } else { Ok(found.id) }
+        })?;
+        Some(self.kept.states.or_insert_with(flow, || Box::new(new_state(&table.head))))
+    }
+    fn here(&self) -> (u64, u32) {
+        (self.cx.now.0, self.cx.host.0)
+    }
+    fn wrong(&mut self) -> &mut Option<String> {
+        &mut self.wrong
+    }
+}
+
+impl TransportServices for Access<'_, '_> {
     fn control(&mut self, packet: &abi::Packet) -> Option<()> {
         self.allowed("control", |own| {
             let packet = own.checked(packet)?;
@@ -247,7 +255,7 @@ impl Services for Access<'_, '_> {
     }
     fn deliver(&mut self, flow: u32, offset: u64, length: u64) -> Option<Delivery> {
         self.allowed("deliver", |own| {
-            let found = own.received(flow)?;
+            let found = own.caller().received(flow)?;
             let carried = own.packet.filter(|packet| packet.kind == Kind::DATA && packet.flow == found.id);
             let carried = carried.map_or(0..0, |packet| packet.offset..packet.offset + u64::from(packet.payload));
             let end = offset.checked_add(length).filter(|end| offset >= carried.start && *end <= carried.end);
@@ -259,71 +267,26 @@ impl Services for Access<'_, '_> {
             Ok(Delivery { next: delivery.next, new_bytes: delivery.new_bytes, block_start, block_end })
         })
     }
-    fn finished(&mut self, flow: u32) -> Option<bool> {
-        self.allowed("finished", |own| Ok(own.cx.has_finished(own.received(flow)?.id)))
-    }
     fn close(&mut self, flow: u32) -> Option<()> {
         self.allowed("close", |own| own.end(flow, false))
     }
-    fn terminate(&mut self, flow: u32) -> Option<()> {
-        self.allowed("terminate", |own| own.end(flow, true))
-    }
     fn timeout(&mut self, flow: u32) -> Option<()> {
         self.allowed("timeout", |own| {
-            let found = own.sent(flow)?;
+            let found = own.open(flow)?;
             own.cx.note_timeout(found.id);
             Ok(())
         })
     }
     fn fast_retransmit(&mut self, flow: u32) -> Option<()> {
         self.allowed("fast_retransmit", |own| {
-            let found = own.sent(flow)?;
+            let found = own.open(flow)?;
             own.cx.note_fast_retransmit(found.id);
             Ok(())
         })
     }
-    fn count(&mut self, flow: u32, counter: u32, more: u64) -> Option<()> {
-        self.allowed("count", |own| {
-            let found = own.flow(flow)?;
-            if counter >= own.kept.counters {
-                return Err(format!("the plug-in declares {} counters, and no counter {counter}", own.kept.counters));
-            }
-            // Bounded, so that no total of a run overflows.
-            own.cx.count(found.id, counter as usize, more.min(1 << 32));
-            Ok(())
-        })
-    }
-    fn random(&mut self) -> u64 {
-        self.cx.rng.bits()
-    }
-    fn view(&mut self, flow: u32) -> Option<SeenFlow> {
-        self.allowed("view", |own| {
-            let Flow { id, src, dst, size_bytes, start, deadline, .. } = *own.flow(flow)?;
-            let deadline_ps = deadline.filter(|_| own.kept.deadline).map_or(NEVER, |deadline| deadline.0);
-            let size = if own.kept.size { size_bytes } else { 0 };
-            Ok(SeenFlow { number: id.0.into(), size, start_ps: start.0, deadline_ps, source: src.0, destination: dst.0 })
-        })
-    }
     fn payload(&mut self, flow: u32, offset: u64) -> Option<u64> {
         let mss = u64::from(self.kept.mtu - self.kept.header);
-        self.allowed("payload", |own| Ok(own.sent(flow)?.size_bytes.saturating_sub(offset).min(mss)))
-    }
-    fn state(&mut self, flow: u32) -> Option<&Block> {
-        if self.kept.table.head.state_size == 0 {
-            return self.fail(|| "it calls `state`, but its `state_size` is 0".to_owned());
-        }
-        let flow = self.allowed("state", |own| {
-            let found = own.flow(flow)?;
-            if found.src == own.cx.host { own.sent(flow).map(|open| open.id) } else { Ok(found.id) }
-        })?;
-        let table = self.kept.table;
-        Some(self.kept.states.or_insert_with(flow, || Box::new(new_state(table))))
-    }
-    fn here(&self) -> (u64, u32) {
-        (self.cx.now.0, self.cx.host.0)
-    }
-    fn wrong(&mut self) -> Option<String> {
-        self.wrong.take()
+        self.allowed("payload", |own| Ok(own.open(flow)?.size_bytes.saturating_sub(offset).min(mss)))
     }
 }
 
