@@ -29,11 +29,8 @@ pub(crate) fn lengths(draft: &Draft) -> Vec<QueueLength> {
             let system = &variant.value;
             let site = draft.site(&topology.value);
             let envs = Envs::new(site, system.ports_and_router(), system.given(), Offers::new(Vec::new));
-            let ports = envs.kinds_of_ports().into_iter().map(|port| envs.qdisc(port)).filter(|env| !env.host_port);
-            let mut queues: Vec<_> = ports.map(|env| (env.rate, system.qdisc.build(&env).lengths())).collect();
-            // Ports that differ only in their ends have equal lengths.
-            let mut rates = std::collections::BTreeSet::new();
-            queues.retain(|(rate, _)| rates.insert(*rate));
+            let ports = envs.switch_port_of_each_rate().into_iter().map(|port| envs.qdisc(port));
+            let queues: Vec<_> = ports.map(|env| (env.rate, system.qdisc.build(&env).lengths())).collect();
             let swept: Vec<_> = topology.swept.iter().chain(&variant.swept).cloned().collect();
             for field in fabric::qdisc::ROOM.entry(system.qdisc.name()).map_or(&[][..], |entry| entry.fields) {
                 let auto = system.qdisc.show().iter().any(|(key, value)| *key == field.name && value == "auto");

@@ -139,13 +139,18 @@ impl<'a> Envs<'a> {
     /// Returns a port for each combination of rate and ends (host or switch): the checks of ports
     /// depend only on these.
     pub(crate) fn kinds_of_ports(&self) -> Vec<LinkId> {
+        self.ports_by(|env| Some((env.rate, env.host_port, env.to_host)))
+    }
+    /// Returns a switch port for each rate: no check of a queue discipline and no queue length depends
+    /// on where a port leads.
+    pub(crate) fn switch_port_of_each_rate(&self) -> Vec<LinkId> {
+        self.ports_by(|env| (!env.host_port).then_some(env.rate))
+    }
+    /// Returns the first port for each key.
+    fn ports_by<K: Ord>(&self, key: impl Fn(&qdisc::Env) -> Option<K>) -> Vec<LinkId> {
         let mut seen = std::collections::BTreeSet::new();
         let links = (0..self.site.net.links().len() as u32).map(LinkId);
-        let kind = |link: LinkId| {
-            let qdisc::Env { rate, host_port, to_host, .. } = self.qdisc(link);
-            (rate, host_port, to_host)
-        };
-        links.filter(|link| seen.insert(kind(*link))).collect()
+        links.filter(|link| key(&self.qdisc(*link)).is_some_and(|key| seen.insert(key))).collect()
     }
 }
 
@@ -163,10 +168,7 @@ impl<'a> Checked<'a> {
     }
     /// Returns the environments at each kind of switch port.
     pub fn qdisc(&self) -> Vec<qdisc::Env> {
-        // No check depends on where a port leads.
-        let mut rates = std::collections::BTreeSet::new();
-        let envs = self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port));
-        envs.filter(|env| !env.host_port && rates.insert(env.rate)).collect()
+        self.0.switch_port_of_each_rate().into_iter().map(|port| self.0.checked_qdisc(port)).collect()
     }
     /// Returns the environments at each switch.
     pub fn buffer(&self) -> Vec<buffer::Env<'a>> {
