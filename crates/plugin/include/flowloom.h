@@ -9,6 +9,7 @@
 #define FLOWLOOM_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -89,17 +90,18 @@ typedef struct flowloom_ack {
     uint64_t srtt_ps;       /* smoothed round trip */
     uint64_t rtt_ps;        /* round-trip sample of this ACK; FLOWLOOM_NEVER: none */
     uint64_t waited_ps;     /* time that the ACK has waited at this host */
-    uint32_t ece;           /* not zero: the ACK echoes a mark */
-    uint32_t window_limited;/* not zero: the window limits the sender, so that it may grow */
-    uint32_t may_change;    /* not zero: on_ack may change the window; zero in recovery, and if on_mark follows */
-    uint32_t reserved;      /* zero */
+    bool ece;               /* the ACK echoes a mark; never without ECN */
+    bool window_limited;    /* the window limits the sender, so that it may grow */
+    bool may_change;        /* on_ack may change the window: not in recovery, and not if on_mark follows */
+    uint8_t reserved[5];    /* zero */
 } flowloom_ack;
 
 /* A loss. */
 typedef struct flowloom_loss {
     uint64_t flight;        /* bytes sent and not acknowledged */
     uint32_t cause;         /* FLOWLOOM_DUPLICATES or FLOWLOOM_TIMEOUT */
-    uint32_t after_mark;    /* not zero: a mark has cut the window since the lost segment was sent */
+    bool after_mark;        /* a mark has cut the window since the lost segment was sent */
+    uint8_t reserved[3];    /* zero */
 } flowloom_loss;
 
 /* A parameter that a scenario may set. */
@@ -202,7 +204,7 @@ typedef struct flowloom_congestion {
     int32_t (*create)(const void *context, void *own, const flowloom_host *host, const flowloom_value *values);
     /* A flow opens: fills its state. */
     int32_t (*open)(const void *own, void *state, const flowloom_flow *flow);
-    /* New data is acknowledged: may change the window if ack->may_change is not zero. */
+    /* New data is acknowledged: may change the window if ack->may_change. */
     int32_t (*on_ack)(const void *own, void *state, flowloom_window *window, const flowloom_ack *ack);
     /* A segment is lost: sets the slow-start threshold. */
     int32_t (*on_loss)(const void *own, void *state, const flowloom_window *window, const flowloom_loss *loss, uint64_t *ssthresh);

@@ -19,8 +19,8 @@ const NEAR: usize = 3;
 /// A block of bytes of a plug-in: a machine, or a state.
 pub struct Block {
     near: [Chunk; NEAR],
-    /// Larger blocks.
-    far: Option<Box<[Chunk]>>,
+    /// Larger blocks. Boxed twice, so that the block of a flow is one cache line.
+    far: Option<Box<Box<[Chunk]>>>,
     end: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
@@ -31,7 +31,7 @@ impl Block {
     /// Creates a block of zeros.
     pub(crate) fn new(bytes: u64) -> Block {
         let chunks = bytes.div_ceil(16) as usize;
-        let far = (chunks > NEAR).then(|| (0..chunks).map(|_| Chunk::zero()).collect());
+        let far = (chunks > NEAR).then(|| Box::new((0..chunks).map(|_| Chunk::zero()).collect()));
         Block { near: [const { Chunk::zero() }; NEAR], far, end: None }
     }
     /// Sets the function that ends the block when it is dropped: call it after the block is filled.

@@ -49,7 +49,7 @@ pub struct Ack {
     pub now_ps: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
-    /// Bytes that slow start adds to the window for them.
+    /// Bytes that slow start adds to the window for them: at most one segment (RFC 5681 eq. 2), unless an option allows more.
     pub slow_start: u64,
     /// The first byte not yet acknowledged.
     pub snd_una: u64,
@@ -57,18 +57,18 @@ pub struct Ack {
     pub snd_nxt: u64,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt_ps: u64,
-    /// The round-trip sample of this ACK; [`NEVER`](crate::abi::NEVER) if it gives none.
+    /// The round-trip sample of this ACK; [`NEVER`](crate::abi::NEVER) for a segment that was sent twice.
     pub rtt_ps: u64,
-    /// Time that the ACK has waited at this host.
+    /// Time between the arrival of the ACK at this host and now: longer than zero if the host has a receiver.
     pub waited_ps: u64,
-    /// Not zero if the ACK echoes a mark.
-    pub ece: u32,
-    /// Not zero if the window limits the sender, so that it may grow.
-    pub window_limited: u32,
-    /// Not zero if `on_ack` may change the window: zero in recovery, and if `on_mark` follows.
-    pub may_change: u32,
+    /// Whether the ACK echoes a mark; never without ECN.
+    pub ece: bool,
+    /// Whether the window limits the sender, so that it may grow.
+    pub window_limited: bool,
+    /// Whether `on_ack` may change the window: not in recovery, and not if `on_mark` follows.
+    pub may_change: bool,
     /// Zero.
-    pub reserved: u32,
+    pub reserved: [u8; 5],
 }
 
 impl Ack {
@@ -82,10 +82,10 @@ impl Ack {
         srtt_ps: 0,
         rtt_ps: crate::abi::NEVER,
         waited_ps: 0,
-        ece: 0,
-        window_limited: 0,
-        may_change: 0,
-        reserved: 0,
+        ece: false,
+        window_limited: false,
+        may_change: false,
+        reserved: [0; 5],
     };
 }
 
@@ -102,8 +102,10 @@ pub struct Loss {
     pub flight: u64,
     /// How the loss was found: [`DUPLICATES`] or [`TIMEOUT`].
     pub cause: u32,
-    /// Not zero if a mark has cut the window since the lost segment was sent.
-    pub after_mark: u32,
+    /// Whether a mark has cut the window since the lost segment was sent.
+    pub after_mark: bool,
+    /// Zero.
+    pub reserved: [u8; 3],
 }
 
 /// The table of a congestion controller on the TCP machine. A machine of the room is the controller of
@@ -123,7 +125,7 @@ pub struct CongestionTable {
         Option<unsafe extern "C" fn(context: *const c_void, own: *mut c_void, host: *const Host, values: *const Value) -> i32>,
     /// Fills the state of a flow that opens.
     pub open: Option<unsafe extern "C" fn(Own, StateBytes, *const Flow) -> i32>,
-    /// Every acknowledgment of new data. If [`Ack::may_change`] is not zero, the function may change
+    /// Every acknowledgment of new data. If [`Ack::may_change`] is set, the function may change
     /// the window; other changes have no effect.
     pub on_ack: Option<unsafe extern "C" fn(Own, StateBytes, *mut Window, *const Ack) -> i32>,
     /// A segment is lost: sets the new slow-start threshold.

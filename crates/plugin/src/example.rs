@@ -64,14 +64,14 @@ impl Congestion for Example {
     fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack) {
         // RFC 8257 section 3.3, steps 1 to 3.
         state.acked += ack.acked;
-        state.marked += if ack.ece != 0 { ack.acked } else { 0 };
+        state.marked += if ack.ece { ack.acked } else { 0 };
         // Steps 4 to 8.
         if ack.snd_una > state.window_end {
             let fraction = (u128::from(state.marked) * u128::from(ONE) / u128::from(state.acked)) as u64;
             state.alpha = (state.alpha * (ONE - self.g) + fraction * self.g) / ONE;
             (state.window_end, state.acked, state.marked) = (ack.snd_nxt, 0, 0);
         }
-        if ack.may_change == 0 || ack.window_limited == 0 {
+        if !ack.may_change || !ack.window_limited {
             return;
         }
         if window.cwnd < window.ssthresh {
@@ -112,7 +112,15 @@ mod tests {
     }
 
     fn ack() -> Ack {
-        Ack { acked: SMSS, slow_start: SMSS, snd_una: SMSS, snd_nxt: 10 * SMSS, window_limited: 1, may_change: 1, ..Ack::NONE }
+        Ack {
+            acked: SMSS,
+            slow_start: SMSS,
+            snd_una: SMSS,
+            snd_nxt: 10 * SMSS,
+            window_limited: true,
+            may_change: true,
+            ..Ack::NONE
+        }
     }
 
     #[test]
@@ -128,7 +136,7 @@ mod tests {
         let (example, mut state) = opened();
         // The first window of observation has no mark: alpha is 15/16. Before a mark, the window stays.
         let mut window = Window { cwnd: 20 * SMSS, ssthresh: 20 * SMSS };
-        example.on_ack(&mut state, &mut window, &Ack { may_change: 0, ..ack() });
+        example.on_ack(&mut state, &mut window, &Ack { may_change: false, ..ack() });
         assert_eq!(window.cwnd, 20 * SMSS);
         assert_eq!(example.on_mark(&mut state, &window, &ack()), Some(20 * SMSS * 17 / 32));
     }
@@ -137,7 +145,7 @@ mod tests {
     fn a_loss_halves_the_flight() {
         let (example, mut state) = opened();
         let window = Window { cwnd: 20 * SMSS, ssthresh: 20 * SMSS };
-        let loss = Loss { flight: 20 * SMSS, cause: 0, after_mark: 0 };
+        let loss = Loss { flight: 20 * SMSS, cause: 0, after_mark: false, reserved: [0; 3] };
         assert_eq!(example.on_loss(&mut state, &window, &loss), 10 * SMSS);
     }
 }

@@ -25,7 +25,7 @@
 //!     }
 //!     fn open(&self, _flow: &Flow) {}
 //!     fn on_ack(&self, _state: &mut (), window: &mut Window, ack: &Ack) {
-//!         if ack.window_limited != 0 {
+//!         if ack.window_limited {
 //!             window.cwnd += (self.smss * self.smss / window.cwnd / 2).max(1);
 //!         }
 //!     }

@@ -24,14 +24,14 @@
     (i64.store offset=8 (local.get $state) (i64.load offset=8 (local.get $before)))
     (i32.const 0))
 
-  ;; The acknowledgment: acked 8, slow_start 16, snd_una 24, snd_nxt 32, ece 64, window_limited 68, may_change 72. The window: cwnd 0,
+  ;; The acknowledgment: acked 8, slow_start 16, snd_una 24, snd_nxt 32, ece 64, window_limited 65, may_change 66. The window: cwnd 0,
   ;; ssthresh 8.
   (func $on_ack (param $own i32) (param $state i32) (param $window i32) (param $ack i32) (result i32)
     (local $acked i64) (local $marked i64) (local $cwnd i64) (local $owed i64)
     ;; RFC 8257 section 3.3, steps 1 to 3.
     (local.set $acked (i64.add (i64.load offset=24 (local.get $state)) (i64.load offset=8 (local.get $ack))))
     (local.set $marked (i64.load offset=32 (local.get $state)))
-    (if (i32.load offset=64 (local.get $ack))
+    (if (i32.load8_u offset=64 (local.get $ack))
       (then (local.set $marked (i64.add (local.get $marked) (i64.load offset=8 (local.get $ack))))))
     ;; Steps 4 to 8.
     (if (i64.gt_u (i64.load offset=24 (local.get $ack)) (i64.load offset=16 (local.get $state)))
@@ -50,8 +50,8 @@
     (i64.store offset=24 (local.get $state) (local.get $acked))
     (i64.store offset=32 (local.get $state) (local.get $marked))
     ;; The window grows if it may.
-    (if (i32.eqz (i32.load offset=72 (local.get $ack))) (then (return (i32.const 0))))
-    (if (i32.eqz (i32.load offset=68 (local.get $ack))) (then (return (i32.const 0))))
+    (if (i32.eqz (i32.load8_u offset=66 (local.get $ack))) (then (return (i32.const 0))))
+    (if (i32.eqz (i32.load8_u offset=65 (local.get $ack))) (then (return (i32.const 0))))
     (local.set $cwnd (i64.load (local.get $window)))
     (if (i64.lt_u (local.get $cwnd) (i64.load offset=8 (local.get $window)))
       (then
@@ -92,7 +92,7 @@
   (data (i32.const 1024)
     "\01\00\00\00" "\01\00\00\00" "\b8\00\00\00"
     "\20\00\00\00" "\0c\00\00\00" "\00\00\00\00"
-    "\28\00\00\00" "\20\00\00\00" "\10\00\00\00" "\50\00\00\00" "\10\00\00\00" "\00\00\00\00" "\00\00\00\00" "\00\00\00\00"
+    "\28\00\00\00" "\20\00\00\00" "\10\00\00\00" "\48\00\00\00" "\10\00\00\00" "\00\00\00\00" "\00\00\00\00" "\00\00\00\00"
     "\00\08\00\00" "\10\08\00\00" "\30\08\00\00"
     "\00\05\00\00" "\03\00\00\00\00\00\00\00"
     "\00\00\00\00" "\00\00\00\00" "\00\00\00\00\00\00\00\00"

@@ -61,7 +61,7 @@ fn of_all_and_congestion() -> Vec<Layout> {
             may_change,
             reserved
         ),
-        layout!(Loss, "flowloom_loss", flight, cause, after_mark),
+        layout!(Loss, "flowloom_loss", flight, cause, after_mark, reserved),
         layout!(Parameter, "flowloom_parameter", name, default_text, lowest, highest, source, about, kind, reserved),
         layout!(Counter, "flowloom_counter", name, unit, about),
         layout!(

@@ -86,8 +86,7 @@ fn time(ps: u64) -> Option<u64> {
 
 impl From<&Ack> for AckOf {
     fn from(ack: &Ack) -> AckOf {
-        let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, waited_ps, .. } = *ack;
-        let [ece, window_limited, may_change] = [ack.ece, ack.window_limited, ack.may_change].map(|flag| flag != 0);
+        let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, waited_ps, ece, window_limited, may_change, .. } = *ack;
         let rtt_ps = time(ack.rtt_ps);
         AckOf { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited, may_change }
     }
@@ -391,7 +390,7 @@ unsafe extern "C" fn on_ack(_: Own, state: StateBytes, window: *mut Window, ack:
 unsafe extern "C" fn on_loss(_: Own, state: StateBytes, window: *const Window, loss: *const Loss, ssthresh: *mut u64) -> i32 {
     python(|py| {
         let (object, window, loss) = unsafe { (object(py, state), &*window, &*loss) };
-        let loss = LossOf { flight: loss.flight, timeout: loss.cause == TIMEOUT, after_mark: loss.after_mark != 0 };
+        let loss = LossOf { flight: loss.flight, timeout: loss.cause == TIMEOUT, after_mark: loss.after_mark };
         let found = object.call_method1(intern!(py, "on_loss"), (WindowOf::from(window), loss))?;
         unsafe { *ssthresh = found.extract()? };
         Ok(OK)

@@ -17,7 +17,7 @@ int main(void) {
     assert(open(&own, &state, &flow) == FLOWLOOM_OK);
 
     /* Slow start adds the acknowledged bytes. */
-    flowloom_ack ack = {.acked = SMSS, .slow_start = SMSS, .snd_una = SMSS, .snd_nxt = 10 * SMSS, .window_limited = 1, .may_change = 1};
+    flowloom_ack ack = {.acked = SMSS, .slow_start = SMSS, .snd_una = SMSS, .snd_nxt = 10 * SMSS, .window_limited = true, .may_change = true};
     flowloom_window window = {3 * SMSS, UINT64_MAX};
     assert(on_ack(&own, &state, &window, &ack) == FLOWLOOM_OK);
     assert(window.cwnd == 4 * SMSS);
@@ -26,7 +26,7 @@ int main(void) {
     assert(state.alpha == 937500000);
     uint64_t cwnd = 0;
     window = (flowloom_window){20 * SMSS, 20 * SMSS};
-    ack.may_change = 0;
+    ack.may_change = false;
     assert(on_ack(&own, &state, &window, &ack) == FLOWLOOM_OK);
     assert(window.cwnd == 20 * SMSS);
     assert(on_mark(&own, &state, &window, &ack, &cwnd) == FLOWLOOM_OK);

@@ -25,8 +25,8 @@ pub trait Congestion: Sized + Send + Sync + 'static {
     /// Called when a flow continues the connection of an earlier flow to the same host, which has
     /// ended with the state `before`.
     fn inherit(&self, _state: &mut Self::State, _before: &Self::State) {}
-    /// Called for every acknowledgment of new data, in recovery or not. If [`Ack::may_change`] is not
-    /// zero, it may change the window; other changes have no effect.
+    /// Called for every acknowledgment of new data, in recovery or not. If [`Ack::may_change`] is
+    /// set, it may change the window; other changes have no effect.
     fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack);
     /// Called when an ACK outside recovery echoes the first mark since the data of the last cut was
     /// acknowledged, after [`Congestion::on_ack`]. Returns the new window in bytes; the slow-start

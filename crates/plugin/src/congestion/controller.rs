@@ -4,14 +4,20 @@ use super::{Ack, CongestionTable, Host, Loss, NO_EFFECT, Window};
 use crate::abi::{FAILED, Flow, OK, Value};
 use crate::block::Block;
 use crate::library::{Failure, Library};
-use std::ptr;
+use std::ffi::c_void;
 
-/// The controller of a host.
+/// The controller of a host. It is small: a run touches those of all hosts in turns.
 pub struct Controller {
-    library: &'static Library,
     table: &'static CongestionTable,
-    own: Block,
+    /// Where `block` lies.
+    own: *mut c_void,
+    library: &'static Library,
+    #[allow(dead_code, reason = "ends with the controller")]
+    block: Box<Block>,
 }
+
+// Safety: a plug-in may be called on any thread, for one controller on one thread at a time.
+unsafe impl Send for Controller {}
 
 // Safety of the calls below: the table was checked, `own` was filled by `create`, and states were
 // filled by `open` of the same plug-in.
@@ -19,17 +25,14 @@ pub struct Controller {
 impl Controller {
     /// Creates the controller of a host. There is a value for each parameter.
     pub fn new(library: &'static Library, host: &Host, values: &[Value]) -> Result<Controller, Failure> {
-        assert_eq!(values.len(), library.parameters.len(), "a value for each parameter");
-        let table = library.table::<CongestionTable>().map_err(|why| library.wrong("create", why))?;
-        let mut own = Block::new(table.head.own_size);
-        if let Some(create) = table.create {
-            let status = unsafe { create(table.head.context, own.at(), ptr::from_ref(host), values.as_ptr()) };
-            if status != OK {
-                return Err(library.failure("create"));
-            }
-            own.ends_with(table.head.destroy);
-        }
-        Ok(Controller { library, table, own })
+        let (table, own) = library.create(|table: &CongestionTable| table.create, host, values)?;
+        let block = Box::new(own);
+        let own = block.at();
+        Ok(Controller { table, own, library, block })
+    }
+    /// Returns the plug-in.
+    pub fn library(&self) -> &'static Library {
+        self.library
     }
     /// Ends the run, if a function has failed.
     #[inline(always)]
@@ -42,7 +45,7 @@ impl Controller {
     pub fn open(&self, flow: &Flow) -> Block {
         let mut state = Block::new(self.table.head.state_size);
         if let Some(open) = self.table.open {
-            self.done(unsafe { open(self.own.at(), state.at(), flow) }, "open");
+            self.done(unsafe { open(self.own, state.at(), flow) }, "open");
         }
         state.ends_with(self.table.head.close);
         state
@@ -50,14 +53,14 @@ impl Controller {
     /// Calls `inherit`.
     pub fn inherit(&self, state: &mut Block, before: &Block) {
         if let Some(inherit) = self.table.inherit {
-            self.done(unsafe { inherit(self.own.at(), state.at(), before.at()) }, "inherit");
+            self.done(unsafe { inherit(self.own, state.at(), before.at()) }, "inherit");
         }
     }
     /// Calls `on_ack`.
     #[inline(always)]
     pub fn on_ack(&self, state: &mut Block, window: &mut Window, ack: &Ack) {
         if let Some(on_ack) = self.table.on_ack {
-            self.done(unsafe { on_ack(self.own.at(), state.at(), window, ack) }, "on_ack");
+            self.done(unsafe { on_ack(self.own, state.at(), window, ack) }, "on_ack");
         }
     }
     /// Returns whether the plug-in has `on_mark`.
@@ -69,7 +72,7 @@ impl Controller {
     pub fn on_mark(&self, state: &mut Block, window: &Window, ack: &Ack) -> Option<u64> {
         let on_mark = self.table.on_mark?;
         let mut cwnd = window.cwnd;
-        let status = unsafe { on_mark(self.own.at(), state.at(), window, ack, &mut cwnd) };
+        let status = unsafe { on_mark(self.own, state.at(), window, ack, &mut cwnd) };
         if status == NO_EFFECT {
             return None;
         }
@@ -79,14 +82,14 @@ impl Controller {
     /// Calls `before_loss`.
     pub fn before_loss(&self, state: &mut Block, cause: u32, now_ps: u64) {
         if let Some(before_loss) = self.table.before_loss {
-            self.done(unsafe { before_loss(self.own.at(), state.at(), cause, now_ps) }, "before_loss");
+            self.done(unsafe { before_loss(self.own, state.at(), cause, now_ps) }, "before_loss");
         }
     }
     /// Calls `on_loss`. Returns the new slow-start threshold.
     pub fn on_loss(&self, state: &mut Block, window: &Window, loss: &Loss) -> u64 {
         let mut ssthresh = window.ssthresh;
         let status =
-            self.table.on_loss.map_or(FAILED, |on_loss| unsafe { on_loss(self.own.at(), state.at(), window, loss, &mut ssthresh) });
+            self.table.on_loss.map_or(FAILED, |on_loss| unsafe { on_loss(self.own, state.at(), window, loss, &mut ssthresh) });
         self.done(status, "on_loss");
         ssthresh
     }
@@ -94,31 +97,35 @@ impl Controller {
     #[inline(always)]
     pub fn on_sent(&self, state: &mut Block, now_ps: u64, sent: u64) {
         if let Some(on_sent) = self.table.on_sent {
-            self.done(unsafe { on_sent(self.own.at(), state.at(), now_ps, sent) }, "on_sent");
+            self.done(unsafe { on_sent(self.own, state.at(), now_ps, sent) }, "on_sent");
         }
     }
-    /// Calls `most`; `u64::MAX` without it.
+    /// Calls `most`; `None` without it.
     #[inline(always)]
-    pub fn most(&self, state: &Block) -> u64 {
+    pub fn most(&self, state: &Block) -> Option<u64> {
+        let function = self.table.most?;
         let mut most = u64::MAX;
-        if let Some(function) = self.table.most {
-            self.done(unsafe { function(self.own.at(), state.at(), &mut most) }, "most");
-        }
-        most
+        self.done(unsafe { function(self.own, state.at(), &mut most) }, "most");
+        Some(most)
     }
     /// Calls `not_before`; `None` without it.
     #[inline(always)]
     pub fn not_before(&self, state: &Block, srtt_ps: u64) -> Option<u64> {
         let function = self.table.not_before?;
         let mut at = 0;
-        self.done(unsafe { function(self.own.at(), state.at(), srtt_ps, &mut at) }, "not_before");
+        self.done(unsafe { function(self.own, state.at(), srtt_ps, &mut at) }, "not_before");
         Some(at)
+    }
+    /// Returns whether the plug-in has counters, or functions that are called for every segment.
+    pub fn has_more(&self) -> bool {
+        let CongestionTable { on_sent, most, not_before, count, .. } = self.table;
+        on_sent.is_some() || most.is_some() || not_before.is_some() || count.is_some()
     }
     /// Calls `each` with every counter and its total.
     #[inline(always)]
     pub fn counters(&self, state: &Block, mut each: impl FnMut(usize, u64)) {
         let Some(count) = self.table.count else { return };
-        let totals = unsafe { count(self.own.at(), state.at()) };
+        let totals = unsafe { count(self.own, state.at()) };
         if totals.is_null() {
             self.library.failure("count").raise();
         }

@@ -83,7 +83,7 @@ impl Hystart {
                 }
             };
         }
-        if let Some(rtt) = ack.rtt {
+        if let Some(rtt) = ack.rtt() {
             self.min = self.min.min(rtt);
             self.samples += 1;
         }
@@ -140,7 +140,9 @@ mod tests {
                 self.una = first + i * SMSS;
                 // The window was full before the ACK.
                 let snd_nxt = self.una - SMSS + self.window.cwnd;
-                let ack = Ack { snd_una: self.una, snd_nxt, rtt: Some(Dur::from_ms(*ms)), ..script::ack(&flow, SMSS) };
+                let ack = script::ack_with(&flow, SMSS, |ack| {
+                    (ack.snd_una, ack.snd_nxt, ack.rtt_ps) = (self.una, snd_nxt, Dur::from_ms(*ms).0);
+                });
                 if self.window.ssthresh == u64::MAX {
                     self.hystart.on_ack(&mut self.window, &ack, WIDE);
                 }

@@ -66,22 +66,17 @@ pub fn env() -> Env<'static> {
 /// An ACK of `acked` bytes for a congestion controller: limited by the window, without a mark, at
 /// time 0.
 pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
-    let (now, srtt) = (Time::ZERO, Dur::ZERO);
-    Ack {
-        now,
-        flow,
-        acked,
-        slow_start: acked.min(1460),
-        ece: false,
-        feedback: 0,
-        waited: Dur::ZERO,
-        snd_una: 0,
-        snd_nxt: 0,
-        window_limited: true,
-        in_recovery: false,
-        srtt,
-        rtt: None,
-    }
+    let (window_limited, may_change) = (true, true);
+    let seen =
+        plugin::congestion::Ack { acked, slow_start: acked.min(1460), window_limited, may_change, ..plugin::congestion::Ack::NONE };
+    Ack { seen, flow, feedback: 0 }
+}
+
+/// The same ACK with other contents.
+pub fn ack_with(flow: &Flow, acked: u64, change: impl FnOnce(&mut plugin::congestion::Ack)) -> Ack<'_> {
+    let mut ack = ack(flow, acked);
+    change(&mut ack.seen);
+    ack
 }
 
 impl<T: Transport> Script<T> {

@@ -93,7 +93,7 @@ impl Congestion for Urgent {
         self.0.on_ack(state, window, ack);
     }
     fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
-        Some(self.0.cut(window, power(state.alpha.value(), urgency(ack.flow, ack.now))))
+        Some(self.0.cut(window, power(state.alpha.value(), urgency(ack.flow, ack.now()))))
     }
     fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
         self.0.on_loss(state, window, loss)
@@ -123,7 +123,7 @@ mod tests {
         let params = DctcpParams { alpha: Fraction(250_000_000), ..DctcpParams::defaults() };
         let rules = Urgent(Proportional::new(&params, SMSS));
         let now = start + after;
-        let ack = Ack { now, ..script::ack(&flow, SMSS) };
+        let ack = script::ack_with(&flow, SMSS, |ack| ack.now_ps = now.0);
         let d = urgency(&flow, now);
         let cut = rules.on_mark(&mut rules.open(&flow), &Window { cwnd: 20 * SMSS, ssthresh: u64::MAX }, &ack);
         (d.ppb(), power(Fraction(250_000_000), d).ppb(), cut.expect("every mark counts"))

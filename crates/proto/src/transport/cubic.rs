@@ -219,13 +219,13 @@ impl CubicRules {
         let alpha = if epoch.w_est >> FRACTION >= state.prior { 1 << 32 } else { self.alpha };
         let segments = (u128::from(self.smss * ack.acked) * u128::from(alpha)) >> (32 - FRACTION);
         epoch.w_est = epoch.w_est.saturating_add((segments / u128::from(cwnd)) as u64);
-        let (t, w_est) = (ack.now.since(epoch.start).0 / 1000, epoch.w_est >> FRACTION);
+        let (t, w_est) = (ack.now().since(epoch.start).0 / 1000, epoch.w_est >> FRACTION);
         if self.w_cubic(state.w_max, epoch.k, t) < w_est {
             window.cwnd = cwnd.max(w_est);
             epoch.owed = 0;
             return;
         }
-        let target = self.w_cubic(state.w_max, epoch.k, t + ack.srtt.0 / 1000).clamp(cwnd, cwnd + cwnd / 2);
+        let target = self.w_cubic(state.w_max, epoch.k, t + ack.srtt().0 / 1000).clamp(cwnd, cwnd + cwnd / 2);
         epoch.owed = epoch.owed.saturating_add((target - cwnd).saturating_mul(ack.acked));
         window.cwnd += (epoch.owed / cwnd).min(target - cwnd);
         epoch.owed %= cwnd;
@@ -260,14 +260,14 @@ impl Congestion for CubicRules {
         }
         let mut epoch = match state.epoch {
             Some(epoch) => epoch,
-            None => self.start(state, window.cwnd, ack.now),
+            None => self.start(state, window.cwnd, ack.now()),
         };
         if ack.window_limited {
             self.grow(&mut epoch, state, window, ack);
         } else {
-            epoch.start = epoch.start.after(ack.now.since(epoch.last));
+            epoch.start = epoch.start.after(ack.now().since(epoch.last));
         }
-        epoch.last = ack.now;
+        epoch.last = ack.now();
         state.epoch = Some(epoch);
     }
 

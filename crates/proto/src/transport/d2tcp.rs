@@ -101,7 +101,7 @@ impl DeadlineAware {
     }
     /// Returns d, the urgency of the flow.
     fn imminence(&self, deadline: Time, window: &Window, ack: &Ack<'_>) -> Fraction {
-        let (left, srtt) = (deadline.since(ack.now), ack.srtt);
+        let (left, srtt) = (deadline.since(ack.now()), ack.srtt());
         if left.0 == 0 {
             return self.missed;
         }
@@ -170,7 +170,9 @@ mod tests {
         let now = Time::ZERO + Dur::from_ms(50);
         let deadline = left.map(|us| now + Dur::from_us(us));
         let flow = Flow { deadline, ..script::flow(0, (rest + 7) * SMSS) };
-        let ack = Ack { now, srtt: Dur::from_us(srtt), snd_una: 7 * SMSS, ..script::ack(&flow, SMSS) };
+        let ack = script::ack_with(&flow, SMSS, |ack| {
+            (ack.now_ps, ack.srtt_ps, ack.snd_una) = (now.0, Dur::from_us(srtt).0, 7 * SMSS);
+        });
         let (mut state, window) = (rules.open(&flow), Window { cwnd: w * SMSS, ssthresh: u64::MAX });
         let d = deadline.map_or(Fraction::ONE, |deadline| rules.imminence(deadline, &window, &ack));
         let p = rules.penalty(state.alpha.value(), &window, &ack);

@@ -193,7 +193,9 @@ mod tests {
             let (mut state, mut window, mut snd_una) = (rules.open(&flow), Window { cwnd: 2 * SMSS, ssthresh: u64::MAX }, 0);
             for (acked, ece, cut, ahead) in acks {
                 snd_una += acked;
-                let ack = Ack { ece, snd_una, snd_nxt: snd_una + ahead, ..script::ack(&flow, acked) };
+                let ack = script::ack_with(&flow, acked, |ack| {
+                    (ack.ece, ack.snd_una, ack.snd_nxt) = (ece, snd_una, snd_una + ahead);
+                });
                 rules.on_feedback(&mut state, &ack);
                 let before = window.cwnd;
                 if ece && cut {

@@ -157,15 +157,15 @@ impl JustInTime {
         Dur(u64::try_from(mixed).unwrap_or(u64::MAX)).min(self.max_srtt)
     }
     fn on_rate_ack(&self, rate: &mut RateWindow, ack: &Ack<'_>) {
-        if let Some(sample) = ack.rtt {
+        if let Some(sample) = ack.rtt() {
             rate.srtt = self.smooth(rate.srtt, sample);
         }
-        let left = rate.end.since(ack.now);
+        let left = rate.end.since(ack.now());
         if left.0 == 0 {
             rate.target = self.least;
-        } else if ack.now.since(rate.updated) >= rate.srtt {
+        } else if ack.now().since(rate.updated) >= rate.srtt {
             rate.target = self.target(ack.flow.size_bytes - ack.snd_una, rate.srtt, left);
-            rate.updated = ack.now;
+            rate.updated = ack.now();
         }
         rate.current = match rate.current.cmp(&rate.target) {
             std::cmp::Ordering::Less => rate.current + 1,
@@ -274,7 +274,9 @@ mod tests {
         let flow = Flow { deadline: Some(Time::ZERO + us(5600)), ..script::flow(0, 512_000) };
         let (rules, mut state) = (rules(), rules().open(&flow));
         let mut feed = |at, snd_una, rtt| {
-            let ack = Ack { now: Time::ZERO + us(at), snd_una, rtt: Some(us(rtt)), ..script::ack(&flow, SMSS) };
+            let ack = script::ack_with(&flow, SMSS, |ack| {
+                (ack.now_ps, ack.snd_una, ack.rtt_ps) = ((Time::ZERO + us(at)).0, snd_una, us(rtt).0);
+            });
             rules.on_feedback(&mut state, &ack);
             let rate = state.rate.expect("it has a deadline");
             assert_eq!(rules.most(&state), rate.current * SMSS);

@@ -99,7 +99,7 @@ mod tests {
 
     fn grow(reno: Reno, window: &mut Window, counted: &mut u64, acked: u64, window_limited: bool) -> u64 {
         let flow = script::flow(0, 1);
-        let ack = Ack { window_limited, ..script::ack(&flow, acked) };
+        let ack = script::ack_with(&flow, acked, |ack| ack.window_limited = window_limited);
         reno.on_ack(counted, window, &ack);
         window.cwnd
     }

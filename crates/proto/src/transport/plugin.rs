@@ -139,77 +139,109 @@ fn machine(params: &Params, env: &Env<'_>) -> Result<Machine, Failure> {
 }
 
 /// The machine of one host.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "a box would cost time for every packet")]
 pub enum Plugin {
+    /// A controller with exact ECN on the TCP machine: the case that is made for speed, as one of two.
+    Exact(Tcp<Foreign<true>>),
+    /// Another machine.
+    Other(Box<Other>),
+}
+
+/// A machine other than a controller with exact ECN.
+pub enum Other {
     /// A controller on the TCP machine.
-    Controller(Tcp<Foreign>),
+    Controller(Tcp<Foreign<false>>),
     /// A whole transport.
     Whole(Whole),
+    /// A plug-in that could not be created: a run fails with its first flow.
+    Failed(Failed),
 }
 
 impl Plugin {
     /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        Self::create(params, env).unwrap_or_else(|failure| Plugin::Other(Box::new(Other::Failed(Failed(failure)))))
+    }
+    fn create(params: &Params, env: &Env<'_>) -> Result<Self, Failure> {
         let library = params.own.library();
-        match &library.functions {
+        let other = match &library.functions {
             Functions::Congestion(table) => {
-                let (config, controller) = (params.common.tcp.config(env), controller(params, env));
-                let ecn = match table.ecn {
-                    0 => Ecn::Off,
-                    1 => Ecn::Classic,
-                    _ => Ecn::Exact,
-                };
-                let smss = config.smss;
-                Plugin::Controller(Tcp::with(config, Foreign::new(controller, library, ecn, smss)))
+                let (config, controller) = (params.common.tcp.config(env), controller(params, env)?);
+                let (smss, ecn) = (config.smss, [Ecn::Off, Ecn::Classic, Ecn::Exact][table.ecn as usize]);
+                if ecn == Ecn::Exact {
+                    return Ok(Plugin::Exact(Tcp::with(config, Foreign::new(controller, ecn, smss))));
+                }
+                Other::Controller(Tcp::with(config, Foreign::new(controller, ecn, smss)))
             }
-            Functions::Transport(table) => Plugin::Whole(Whole::new(machine(params, env), library, table, env)),
+            Functions::Transport(table) => Other::Whole(Whole::new(machine(params, env)?, library, table, env)),
             _ => unreachable!("refused when the scenario was read"),
-        }
+        };
+        Ok(Plugin::Other(Box::new(other)))
     }
 }
 
-/// Calls the same method of either machine.
-macro_rules! either {
-    ($self:ident, $machine:ident => $call:expr) => {
-        match $self {
-            Plugin::Controller($machine) => $call,
-            Plugin::Whole($machine) => $call,
+/// Implements [`Transport`] for an enum of machines.
+macro_rules! one_of {
+    ($machine:ident: $($variant:ident),+) => {
+        impl Transport for $machine {
+            fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+                match self { $($machine::$variant(machine) => machine.on_flow(flow, cx)),+ }
+            }
+            #[inline(always)]
+            fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+                match self { $($machine::$variant(machine) => machine.on_packet(packet, cx)),+ }
+            }
+            fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
+                match self { $($machine::$variant(machine) => machine.on_timer(key, cx)),+ }
+            }
+            #[inline(always)]
+            fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+                match self { $($machine::$variant(machine) => machine.poll_transmit(cx)),+ }
+            }
+            fn remove_sender(&mut self, flow: FlowId) -> bool {
+                match self { $($machine::$variant(machine) => machine.remove_sender(flow)),+ }
+            }
+            fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+                match self { $($machine::$variant(machine) => machine.give_up(flow, cx)),+ }
+            }
+            fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>) {
+                match self { $($machine::$variant(machine) => machine.on_path(flow, path, alive, cx)),+ }
+            }
+            fn sample(&self, flow: FlowId) -> Option<Sample> {
+                match self { $($machine::$variant(machine) => machine.sample(flow)),+ }
+            }
+            fn timers(&self) -> Timers {
+                match self { $($machine::$variant(machine) => machine.timers()),+ }
+            }
+            fn bursts(&self) -> Bursts {
+                match self { $($machine::$variant(machine) => machine.bursts()),+ }
+            }
         }
     };
 }
 
-impl Transport for Plugin {
-    fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        either!(self, machine => machine.on_flow(flow, cx));
+one_of!(Plugin: Exact, Other);
+one_of!(Other: Controller, Whole, Failed);
+
+/// The machine of a plug-in that could not be created.
+pub struct Failed(Failure);
+
+impl Transport for Failed {
+    fn on_flow(&mut self, _: FlowId, _: &mut Cx<'_>) {
+        self.0.clone().raise()
     }
-    #[inline(always)]
-    fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        either!(self, machine => machine.on_packet(packet, cx));
+    fn on_packet(&mut self, _: &Packet, _: &mut Cx<'_>) {
+        self.0.clone().raise()
     }
-    fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
-        either!(self, machine => machine.on_timer(key, cx));
+    fn on_timer(&mut self, _: TimerKey, _: &mut Cx<'_>) {}
+    fn poll_transmit(&mut self, _: &mut Cx<'_>) -> Option<Packet> {
+        None
     }
-    #[inline(always)]
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        either!(self, machine => machine.poll_transmit(cx))
+    fn remove_sender(&mut self, _: FlowId) -> bool {
+        false
     }
-    fn remove_sender(&mut self, flow: FlowId) -> bool {
-        either!(self, machine => machine.remove_sender(flow))
-    }
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        either!(self, machine => machine.give_up(flow, cx));
-    }
-    fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>) {
-        either!(self, machine => machine.on_path(flow, path, alive, cx));
-    }
-    fn sample(&self, flow: FlowId) -> Option<Sample> {
-        either!(self, machine => machine.sample(flow))
-    }
-    fn timers(&self) -> Timers {
-        either!(self, machine => machine.timers())
-    }
-    fn bursts(&self) -> Bursts {
-        either!(self, machine => machine.bursts())
+    fn sample(&self, _: FlowId) -> Option<Sample> {
+        None
     }
 }
 
@@ -241,9 +273,10 @@ mod tests {
         let shown = params.show();
         assert_eq!((shown[2].0, shown[2].1.as_str()), ("window", "1"));
         assert_eq!((shown.len(), shown[1].1.as_str()), (3, "2ms"));
-        assert!(matches!(Plugin::new(&params, &script::env()), Plugin::Whole(_)) && check(&params, &script::env()).is_empty());
+        let Plugin::Other(other) = Plugin::new(&params, &script::env()) else { panic!("a whole transport") };
+        assert!(matches!(*other, Other::Whole(_)) && check(&params, &script::env()).is_empty());
         let tcp = Params::defaults();
-        assert!(matches!(Plugin::new(&tcp, &script::env()), Plugin::Controller(_)) && tcp.show().len() > 9);
+        assert!(matches!(Plugin::new(&tcp, &script::env()), Plugin::Exact(_)) && tcp.show().len() > 9);
         assert_eq!(entry(Library::example_policy()).unwrap_err(), "it is a policy, and not for this part of a system");
     }
 

@@ -270,7 +270,7 @@ impl SwiftRules {
         let Delay { delay, target } = seen;
         if delay >= target {
             let excess = u128::from(self.beta.ppb()) * u128::from(delay.0 - target.0) / u128::from(delay.0);
-            return self.cut(state, window, Fraction(excess as u64).min(self.max_mdf), ack.now);
+            return self.cut(state, window, Fraction(excess as u64).min(self.max_mdf), ack.now());
         }
         if !ack.window_limited {
             return window;
@@ -323,9 +323,9 @@ impl Congestion for SwiftRules {
     fn on_feedback(&self, state: &mut SwiftState, ack: &Ack<'_>) {
         // Line 5.
         state.timeouts = 0;
-        let Some(rtt) = ack.rtt else { return };
-        state.rtt = ack.srtt;
-        let waited = Dur(ack.feedback.saturating_add(ack.waited.0)).min(rtt);
+        let Some(rtt) = ack.rtt() else { return };
+        state.rtt = ack.srtt();
+        let waited = Dur(ack.feedback.saturating_add(ack.waited().0)).min(rtt);
         let smoothed = state.endpoint_delay.map_or(waited, |old| average(old, waited, self.endpoint_gain));
         state.endpoint_delay = Some(smoothed);
         let acked = ((u128::from(ack.acked) << BITS) / u128::from(self.smss)) as u64;

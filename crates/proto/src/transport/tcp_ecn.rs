@@ -112,7 +112,7 @@ mod tests {
         let flow = script::flow(0, 1);
         for ssthresh in [2 * SMSS, u64::MAX] {
             let mut window = Window { cwnd: 10 * SMSS, ssthresh };
-            RULES.on_ack(&mut Growth::default(), &mut window, &Ack { ece: true, ..script::ack(&flow, SMSS) });
+            RULES.on_ack(&mut Growth::default(), &mut window, &script::ack_with(&flow, SMSS, |ack| ack.ece = true));
             assert_eq!(window.cwnd, 10 * SMSS);
             RULES.on_ack(&mut Growth::default(), &mut window, &script::ack(&flow, SMSS));
             assert!(window.cwnd > 10 * SMSS);

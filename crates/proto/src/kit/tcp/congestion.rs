@@ -4,6 +4,11 @@ use super::delivery::{Deliveries, RateSample};
 use crate::flow::Flow;
 use crate::packet::Packet;
 use base::{Dur, Rng, Time};
+use plugin::abi::NEVER;
+/// The window of one flow in whole bytes, shared with plug-ins. A controller that needs fractions
+/// keeps them in its state.
+pub use plugin::congestion::Window;
+use std::ops::Deref;
 
 /// A congestion controller. One controller serves all flows of a host and keeps a `State` for each.
 /// The TCP machine handles recovery: between a loss and the end of recovery only the machine
@@ -102,45 +107,46 @@ impl Ecn {
     }
 }
 
-/// The window of one flow in whole bytes. A controller that needs fractions keeps them in its
-/// state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
-    pub ssthresh: u64,
-}
-
-/// An acknowledgment of new data, as a controller sees it.
+/// An acknowledgment of new data, as a controller sees it: what plug-ins see, and more.
+#[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
-    /// The current time.
-    pub now: Time,
+    /// What plug-ins see. In recovery `may_change` is not set, and neither `on_mark` nor `on_ack` is called.
+    pub seen: plugin::congestion::Ack,
     /// The flow.
     pub flow: &'a Flow,
-    /// Bytes newly acknowledged.
-    pub acked: u64,
-    /// Bytes that slow start adds to the window for them: at most one segment (RFC 5681 eq. 2), unless an option allows more.
-    pub slow_start: u64,
-    /// The ACK echoes a mark; never set without ECN.
-    pub ece: bool,
     /// The word of [`Congestion::feedback`] for the segment that the ACK answers.
     pub feedback: u64,
-    /// Time between the arrival of the ACK at this host and now: longer than zero if the host has a
-    /// receiver.
-    pub waited: Dur,
-    /// The first byte not yet acknowledged.
-    pub snd_una: u64,
-    /// The next byte to send.
-    pub snd_nxt: u64,
-    /// Whether the window may grow: the window limits the sender.
-    pub window_limited: bool,
-    /// Whether the machine is in recovery: then neither `on_mark` nor `on_ack` is called.
-    pub in_recovery: bool,
-    /// Smoothed round trip, this ACK's sample included.
-    pub srtt: Dur,
-    /// The round-trip sample of this ACK; `None` for a segment that was sent twice.
-    pub rtt: Option<Dur>,
+}
+
+impl Ack<'_> {
+    /// Returns the current time.
+    #[inline(always)]
+    pub fn now(&self) -> Time {
+        Time(self.seen.now_ps)
+    }
+    /// Returns the smoothed round trip, this ACK's sample included.
+    #[inline(always)]
+    pub fn srtt(&self) -> Dur {
+        Dur(self.seen.srtt_ps)
+    }
+    /// Returns the round-trip sample of this ACK; `None` for a segment that was sent twice.
+    #[inline(always)]
+    pub fn rtt(&self) -> Option<Dur> {
+        (self.seen.rtt_ps != NEVER).then_some(Dur(self.seen.rtt_ps))
+    }
+    /// Returns the time that the ACK has waited at this host.
+    #[inline(always)]
+    pub fn waited(&self) -> Dur {
+        Dur(self.seen.waited_ps)
+    }
+}
+
+impl Deref for Ack<'_> {
+    type Target = plugin::congestion::Ack;
+    #[inline(always)]
+    fn deref(&self) -> &plugin::congestion::Ack {
+        &self.seen
+    }
 }
 
 /// How a loss was found.

@@ -47,10 +47,10 @@ mod tests {
         let flow = script::flow(0, 1);
         let (mut growth, mut window) = (Growth::default(), Window { cwnd: 3 * SMSS, ssthresh: u64::MAX });
         for (acked, limited, cwnd) in [(SMSS, true, 4 * SMSS), (2 * SMSS, true, 5 * SMSS), (100, true, 5 * SMSS + 100)] {
-            growth.on_ack(&mut window, &Ack { window_limited: limited, ..script::ack(&flow, acked) }, SMSS);
+            growth.on_ack(&mut window, &script::ack_with(&flow, acked, |ack| ack.window_limited = limited), SMSS);
             assert_eq!(window.cwnd, cwnd);
         }
-        growth.on_ack(&mut window, &Ack { window_limited: false, ..script::ack(&flow, SMSS) }, SMSS);
+        growth.on_ack(&mut window, &script::ack_with(&flow, SMSS, |ack| ack.window_limited = false), SMSS);
         assert_eq!(window.cwnd, 5 * SMSS + 100);
     }
 

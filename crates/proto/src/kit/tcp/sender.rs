@@ -10,6 +10,7 @@ use crate::flow::Flow;
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
 use base::{Dur, Time};
+use plugin::abi::NEVER;
 
 /// One sequence of bytes at its sender: a flow, or one of its subflows. All positions are byte
 /// offsets in it; only `recover` is a sequence number.
@@ -380,9 +381,21 @@ impl<S> Sender<S> {
             Phase::Recovery { partial } => Some(partial),
             _ => None,
         };
-        let in_recovery = recovery.is_some();
-        let ack =
-            Ack { now, flow, acked, slow_start, ece, feedback, waited, snd_una, snd_nxt, window_limited, in_recovery, srtt, rtt };
+        let seen = plugin::congestion::Ack {
+            now_ps: now.0,
+            acked,
+            slow_start,
+            snd_una,
+            snd_nxt,
+            srtt_ps: srtt.0,
+            rtt_ps: rtt.map_or(NEVER, |rtt| rtt.0),
+            waited_ps: waited.0,
+            ece,
+            window_limited,
+            may_change: recovery.is_none(),
+            reserved: [0; 5],
+        };
+        let ack = Ack { seen, flow, feedback };
         control.on_feedback(&mut self.control, &ack);
         let Some(partial) = recovery else {
             // RFC 3168 section 6.1.2: one cut per window of data, for marks and losses together.

@@ -511,7 +511,7 @@ impl Congestion for Stubborn {
         Vec::new()
     }
     fn on_feedback(&self, samples: &mut Self::State, ack: &Ack<'_>) {
-        samples.push(ack.rtt);
+        samples.push(ack.rtt());
     }
     fn on_ack(&self, _samples: &mut Self::State, window: &mut Window, ack: &Ack<'_>) {
         window.cwnd += ack.acked;

@@ -32,7 +32,9 @@ impl Driven {
     }
     fn ack(&mut self, window_limited: bool) {
         let flow = script::flow(0, 1);
-        let ack = Ack { now: self.now, srtt: self.rtt, rtt: Some(self.rtt), window_limited, ..script::ack(&flow, SMSS) };
+        let ack = script::ack_with(&flow, SMSS, |ack| {
+            (ack.now_ps, ack.srtt_ps, ack.rtt_ps, ack.window_limited) = (self.now.0, self.rtt.0, self.rtt.0, window_limited);
+        });
         self.rules.on_ack(&mut self.state, &mut self.window, &ack);
     }
     /// Acknowledges segments evenly over the round trips until `end`.
@@ -259,13 +261,10 @@ fn delay_ends_the_first_slow_start() {
         let rtt = Dur::from_ms(if rounds == 0 { 100 } else { 120 });
         for _ in 0..flow.window.cwnd / SMSS {
             una += SMSS;
-            let ack = Ack {
-                snd_una: una,
-                snd_nxt: una - SMSS + flow.window.cwnd,
-                rtt: Some(rtt),
-                srtt: rtt,
-                ..script::ack(&flow_of, SMSS)
-            };
+            let ack = script::ack_with(&flow_of, SMSS, |ack| {
+                (ack.snd_una, ack.snd_nxt) = (una, una - SMSS + flow.window.cwnd);
+                (ack.rtt_ps, ack.srtt_ps) = (rtt.0, rtt.0);
+            });
             flow.rules.on_ack(&mut flow.state, &mut flow.window, &ack);
         }
         rounds += 1;
@@ -319,7 +318,7 @@ fn a_mark_cuts_the_window_like_a_loss_down_to_one_segment() {
     let (cubic, flow) = (rules(|params| params.ecn = true), script::flow(0, 1));
     for (flight, left) in [(100 * SMSS, 70 * SMSS), (50 * SMSS, 35 * SMSS), (SMSS, SMSS)] {
         let mut state = CubicState { w_max: 200 * SMSS, ..CubicState::default() };
-        let ack = Ack { ece: true, snd_una: SMSS, snd_nxt: flight, ..script::ack(&flow, SMSS) };
+        let ack = script::ack_with(&flow, SMSS, |ack| (ack.ece, ack.snd_una, ack.snd_nxt) = (true, SMSS, flight));
         let window = Window { cwnd: 100 * SMSS, ssthresh: u64::MAX };
         assert_eq!(cubic.on_mark(&mut state, &window, &ack), Some(left));
         assert_eq!((state.w_max, state.prior), (85 * SMSS, 100 * SMSS));
@@ -333,7 +332,7 @@ fn an_echo_does_not_grow_the_window_and_a_loss_after_a_mark_does_not_cut_it() {
     let (cubic, flow) = (rules(|params| params.ecn = true), script::flow(0, 1));
     for ssthresh in [2 * SMSS, u64::MAX] {
         let mut window = Window { cwnd: 10 * SMSS, ssthresh };
-        cubic.on_ack(&mut CubicState::default(), &mut window, &Ack { ece: true, ..script::ack(&flow, SMSS) });
+        cubic.on_ack(&mut CubicState::default(), &mut window, &script::ack_with(&flow, SMSS, |ack| ack.ece = true));
         assert_eq!(window.cwnd, 10 * SMSS);
     }
     let mut state = CubicState { w_max: 100 * SMSS, prior: 100 * SMSS, ..CubicState::default() };

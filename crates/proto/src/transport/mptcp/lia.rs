@@ -149,7 +149,7 @@ mod tests {
         let (lia, flow) = (Lia { smss: SMSS }, script::flow(0, 1));
         let mut share = Share { total: 1000 * SMSS, ..lia.open(&flow) };
         let mut window = Window { cwnd: 10 * SMSS, ssthresh: 11 * SMSS };
-        lia.on_ack(&mut share, &mut window, &Ack { window_limited: false, ..script::ack(&flow, SMSS) });
+        lia.on_ack(&mut share, &mut window, &script::ack_with(&flow, SMSS, |ack| ack.window_limited = false));
         assert_eq!(window.cwnd, 10 * SMSS);
         lia.on_ack(&mut share, &mut window, &script::ack(&flow, SMSS));
         assert_eq!(window.cwnd, 11 * SMSS);

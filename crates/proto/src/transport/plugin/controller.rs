@@ -5,176 +5,167 @@ use ::plugin::abi::{Flow, NEVER};
 use ::plugin::block::Block;
 use ::plugin::congestion::controller::Controller;
 use ::plugin::congestion::{self, DUPLICATES, TIMEOUT};
-use ::plugin::library::{Failure, Library};
 use base::{Dur, Time};
 
 /// The controller of a plug-in.
-pub struct Foreign {
-    /// Its functions, or why its controller could not be created: then a run fails with its first flow.
-    controller: Result<Controller, Failure>,
-    ecn: Ecn,
+pub struct Foreign<const EXACT: bool> {
+    controller: Controller,
+    /// The smallest window.
     smss: u64,
-    /// Whether the plug-in knows sizes.
-    size: bool,
-    /// Whether the plug-in knows deadlines.
-    deadline: bool,
-    /// The number of counters.
-    counters: usize,
+    ecn: Ecn,
 }
 
-/// The state of one flow.
+/// The state of one flow. It is small: a run touches those of all flows in turns.
 pub struct State {
     block: Block,
-    /// When the plug-in was last called.
-    called: Time,
+    more: Option<Box<More>>,
     /// Whether the plug-in has seen the current ACK, whose mark had no effect.
     seen: bool,
-    /// The counters when they were last read.
-    counted: Box<[u64]>,
 }
 
-impl Foreign {
-    /// Creates the controller of a host, or keeps why it could not be created.
-    pub fn new(controller: Result<Controller, Failure>, library: &Library, ecn: Ecn, smss: u64) -> Foreign {
-        let (size, deadline, counters) = (library.knows_size(), library.knows_deadline(), library.counters.len());
-        Foreign { controller, ecn, smss, size, deadline, counters }
-    }
+/// The state that only plug-ins with counters, or with functions for every segment, need.
+struct More {
+    /// When the plug-in was last called.
+    called: Time,
+    /// The counters when they were last read.
+    counted: Vec<u64>,
+}
+
+impl State {
     #[inline(always)]
-    fn controller(&self) -> &Controller {
-        match &self.controller {
-            Ok(controller) => controller,
-            Err(failure) => failure.clone().raise(),
+    fn note(&mut self, now: Time) {
+        if let Some(more) = &mut self.more {
+            more.called = now;
         }
     }
+}
+
+impl<const EXACT: bool> Foreign<EXACT> {
+    /// Creates the controller of a host.
+    pub fn new(controller: Controller, ecn: Ecn, smss: u64) -> Self {
+        Foreign { controller, smss, ecn }
+    }
     /// Returns a number of bytes from a plug-in within the bounds of windows.
-    #[inline(always)]
     fn bounded(&self, bytes: u64) -> u64 {
         bytes.clamp(self.smss, MOST_BYTES)
     }
-}
-
-#[inline(always)]
-fn passed(ack: &Ack<'_>, may_change: bool) -> congestion::Ack {
-    congestion::Ack {
-        now_ps: ack.now.0,
-        acked: ack.acked,
-        slow_start: ack.slow_start,
-        snd_una: ack.snd_una,
-        snd_nxt: ack.snd_nxt,
-        srtt_ps: ack.srtt.0,
-        rtt_ps: ack.rtt.map_or(NEVER, |rtt| rtt.0),
-        waited_ps: ack.waited.0,
-        ece: ack.ece.into(),
-        window_limited: ack.window_limited.into(),
-        may_change: may_change.into(),
-        reserved: 0,
+    #[inline(always)]
+    fn is_outside(&self, bytes: u64) -> bool {
+        !(self.smss..=MOST_BYTES).contains(&bytes)
+    }
+    #[cold]
+    fn bound(&self, window: &mut Window) {
+        window.cwnd = self.bounded(window.cwnd);
+        if window.ssthresh != u64::MAX {
+            window.ssthresh = self.bounded(window.ssthresh);
+        }
+    }
+    #[inline(never)]
+    fn limit(&self, state: &Block) -> u64 {
+        self.controller.most(state).unwrap_or(u64::MAX).max(self.smss)
     }
 }
 
-#[inline(always)]
-fn window_of(window: &Window) -> congestion::Window {
-    congestion::Window { cwnd: window.cwnd, ssthresh: window.ssthresh }
-}
-
-impl Congestion for Foreign {
+impl<const EXACT: bool> Congestion for Foreign<EXACT> {
     type State = State;
 
     #[inline(always)]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        if EXACT { Ecn::Exact } else { self.ecn }
     }
 
     fn open(&self, flow: &crate::Flow) -> State {
+        let library = self.controller.library();
         let opens = Flow {
             number: flow.id.0.into(),
-            size: if self.size { flow.size_bytes } else { 0 },
+            size: if library.knows_size() { flow.size_bytes } else { 0 },
             start_ps: flow.start.0,
-            deadline_ps: flow.deadline.filter(|_| self.deadline).map_or(NEVER, |deadline| deadline.0),
+            deadline_ps: flow.deadline.filter(|_| library.knows_deadline()).map_or(NEVER, |deadline| deadline.0),
         };
-        let (block, counted) = (self.controller().open(&opens), vec![0; self.counters].into_boxed_slice());
-        State { block, called: flow.start, seen: false, counted }
+        let more = || Box::new(More { called: flow.start, counted: vec![0; library.counters.len()] });
+        State { block: self.controller.open(&opens), more: self.controller.has_more().then(more), seen: false }
     }
 
     fn inherit(&self, state: &mut State, before: &State) {
-        self.controller().inherit(&mut state.block, &before.block);
+        self.controller.inherit(&mut state.block, &before.block);
     }
 
     #[inline(always)]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
-        state.called = ack.now;
-        // Outside recovery, the machine calls `on_mark` or `on_ack` next.
-        if ack.in_recovery {
-            let mut window = congestion::Window { cwnd: 0, ssthresh: 0 };
-            self.controller().on_ack(&mut state.block, &mut window, &passed(ack, false));
+        state.note(ack.now());
+        // Otherwise the machine calls `on_mark` or `on_ack` next.
+        if !ack.may_change {
+            let mut window = Window { cwnd: 0, ssthresh: 0 };
+            self.controller.on_ack(&mut state.block, &mut window, &ack.seen);
         }
     }
 
     #[inline]
     fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
-        if std::mem::take(&mut state.seen) {
+        if state.seen {
+            state.seen = false;
             return;
         }
-        let mut changed = window_of(window);
-        self.controller().on_ack(&mut state.block, &mut changed, &passed(ack, true));
-        window.cwnd = self.bounded(changed.cwnd);
-        if changed.ssthresh != window.ssthresh {
-            window.ssthresh = self.bounded(changed.ssthresh);
+        self.controller.on_ack(&mut state.block, window, &ack.seen);
+        // An infinite threshold stays so.
+        if self.is_outside(window.cwnd) || self.is_outside(window.ssthresh) && window.ssthresh != u64::MAX {
+            self.bound(window);
         }
     }
 
     fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
-        let controller = self.controller();
+        let controller = &self.controller;
         if !controller.has_on_mark() {
             return None;
         }
-        let passed = passed(ack, false);
-        controller.on_ack(&mut state.block, &mut window_of(window), &passed);
-        let cut = controller.on_mark(&mut state.block, &window_of(window), &passed);
+        let seen = congestion::Ack { may_change: false, ..ack.seen };
+        controller.on_ack(&mut state.block, &mut { *window }, &seen);
+        let cut = controller.on_mark(&mut state.block, window, &seen);
         state.seen = cut.is_none();
         cut.map(|cwnd| self.bounded(cwnd))
     }
 
     fn before_loss(&self, state: &mut State, cause: Cause, now: Time) {
-        state.called = now;
+        state.note(now);
         let cause = if cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
-        self.controller().before_loss(&mut state.block, cause, now.0);
+        self.controller.before_loss(&mut state.block, cause, now.0);
     }
 
     fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
         let cause = if loss.cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
-        let loss = congestion::Loss { flight: loss.flight, cause, after_mark: loss.after_mark.into() };
-        self.bounded(self.controller().on_loss(&mut state.block, &window_of(window), &loss))
+        let loss = congestion::Loss { flight: loss.flight, cause, after_mark: loss.after_mark, reserved: [0; 3] };
+        self.bounded(self.controller.on_loss(&mut state.block, window, &loss))
     }
 
     #[inline]
     fn on_sent(&self, state: &mut State, now: Time, sent: u64) {
-        state.called = now;
-        self.controller().on_sent(&mut state.block, now.0, sent);
+        if let Some(more) = &mut state.more {
+            more.called = now;
+            self.controller.on_sent(&mut state.block, now.0, sent);
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn most(&self, state: &State) -> u64 {
-        self.controller().most(&state.block).max(self.smss)
+        if state.more.is_some() { self.limit(&state.block) } else { u64::MAX }
     }
 
     #[inline]
     fn not_before(&self, state: &State, srtt: Dur) -> Time {
-        let latest = || state.called.after(Dur::from_secs(1));
-        self.controller().not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest()))
+        let Some(more) = &state.more else { return Time::ZERO };
+        let latest = || more.called.after(Dur::from_secs(1));
+        self.controller.not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest()))
     }
 
     #[inline(always)]
     fn count(&self, state: &mut State, mut add: impl FnMut(usize, u64)) {
-        if self.counters > 0 {
-            let counted = &mut state.counted;
-            self.controller().counters(&state.block, |counter, total| {
-                let more = total.saturating_sub(counted[counter]);
-                if more > 0 {
-                    add(counter, more);
-                    counted[counter] = total;
-                }
-            });
-        }
+        let Some(more) = &mut state.more else { return };
+        self.controller.counters(&state.block, |counter, total| {
+            let counted = std::mem::replace(&mut more.counted[counter], total);
+            if total > counted {
+                add(counter, total - counted);
+            }
+        });
     }
 }
 
@@ -183,12 +174,13 @@ const MOST_BYTES: u64 = 1 << 48;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Common, Params, check, entry};
+    use super::super::{Common, Params, Plugin, check, entry};
     use super::*;
     use crate::kit::script;
     use crate::kit::tcp::Options;
     use ::plugin::abi::{Counter, Parameter, Type, Value};
     use ::plugin::congestion::{CongestionTable, Host};
+    use ::plugin::library::{Failure, Library};
     use ::plugin::{Congestion as _, Declaration, Values};
     use base::params::{Params as _, Raw, Reader};
     use base::plugins::Own;
@@ -258,12 +250,12 @@ mod tests {
         Params { common, own: Own::read(library, &mut Answer(answer)) }
     }
 
-    fn foreign(answer: u64) -> Foreign {
+    fn foreign(answer: u64) -> Foreign<true> {
         let library = library(|_| {}).unwrap();
         let smss = 1460;
         let host = Host { smss, header: 40, init_window: 10 * smss, nic_rate_bps: 10_000_000_000, max_rtt_ps: 20_000_000 };
-        let controller = Controller::new(library, &host, &[Value(answer)]);
-        Foreign { controller, ecn: Ecn::Exact, smss, size: false, deadline: false, counters: 1 }
+        let controller = Controller::new(library, &host, &[Value(answer)]).unwrap();
+        Foreign { controller, ecn: Ecn::Exact, smss }
     }
 
     #[test]
@@ -274,7 +266,7 @@ mod tests {
             let foreign = foreign(answer);
             let mut state = foreign.open(&flow);
             let mut window = Window { cwnd: 3 * 1460, ssthresh: u64::MAX };
-            let ack = Ack { now: Time(5), ..script::ack(&flow, 1460) };
+            let ack = script::ack_with(&flow, 1460, |ack| ack.now_ps = 5);
             // The machine calls it before all others.
             foreign.on_feedback(&mut state, &ack);
             foreign.on_ack(&mut state, &mut window, &ack);
@@ -306,7 +298,7 @@ mod tests {
             0
         }
         fn on_ack(&self, calls: &mut u64, window: &mut congestion::Window, ack: &congestion::Ack) {
-            *calls = *calls * 10 + if ack.may_change != 0 { 1 } else { 2 };
+            *calls = *calls * 10 + if ack.may_change { 1 } else { 2 };
             window.cwnd += 100;
         }
         fn on_mark(&self, calls: &mut u64, window: &congestion::Window, _: &congestion::Ack) -> Option<u64> {
@@ -328,10 +320,9 @@ mod tests {
         #[allow(unsafe_code)]
         let library = unsafe { Library::new(table.cast(), "recorder.so", "", ::plugin::library::Code::Native) }.unwrap();
         let host = Host { smss: 1460, header: 40, init_window: 0, nic_rate_bps: 1, max_rtt_ps: 1 };
-        let controller = Controller::new(Box::leak(Box::new(library)), &host, &[]);
-        let foreign = Foreign { controller, ecn: Ecn::Exact, smss: 1460, size: false, deadline: false, counters: 1 };
+        let controller = Controller::new(Box::leak(Box::new(library)), &host, &[]).unwrap();
+        let foreign = Foreign::<true> { controller, ecn: Ecn::Exact, smss: 1460 };
         let flow = script::flow(0, 1460);
-        let ack = script::ack(&flow, 1);
         // (in recovery, the machine asks for the mark, window before, window after, calls)
         let cases = [
             (false, false, 5000, 5100, vec![(0, 1)]),
@@ -341,7 +332,7 @@ mod tests {
         ];
         for (in_recovery, marked, before, after, calls) in cases {
             let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: before, ssthresh: u64::MAX });
-            let ack = Ack { in_recovery, ..ack };
+            let ack = script::ack_with(&flow, 1, |ack| ack.may_change = !in_recovery);
             foreign.on_feedback(&mut state, &ack);
             if !in_recovery {
                 match if marked { foreign.on_mark(&mut state, &window, &ack) } else { None } {
@@ -377,9 +368,11 @@ mod tests {
         let run = std::panic::AssertUnwindSafe(|| foreign.on_ack(&mut state, &mut window, &script::ack(&flow, 1)));
         let failure = std::panic::catch_unwind(run).unwrap_err().downcast::<Failure>().unwrap();
         assert_eq!(failure.to_string(), "the plug-in `hostile` (`hostile.so`) failed in `on_ack`: seven");
-        let failed = super::tests::foreign(13);
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| failed.open(&flow))).is_err());
-        let problems = check(&params(library(|_| {}).unwrap(), 13), &script::env());
+        let unlucky = params(library(|_| {}).unwrap(), 13);
+        let mut host = script::Script::new(Plugin::new(&unlucky, &script::env()), vec![flow]);
+        let failure = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host.open(0))).unwrap_err();
+        assert!(failure.downcast::<Failure>().unwrap().to_string().ends_with("failed in `create`: 13 is unlucky"));
+        let problems = check(&unlucky, &script::env());
         assert!(problems[0].message.ends_with("failed in `create`: 13 is unlucky"), "{problems:?}");
     }
 

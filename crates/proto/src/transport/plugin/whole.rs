@@ -7,7 +7,7 @@ use crate::plugins::{self, Caller, MOST_COUNTED, NEVER_DUE};
 use ::plugin::abi;
 use ::plugin::block::Block;
 use ::plugin::host::machine::{HostServices, new_state};
-use ::plugin::library::{Failure, Library};
+use ::plugin::library::Library;
 use ::plugin::transport::machine::{Machine, TransportServices};
 use ::plugin::transport::{self, Delivery, SeenFlow, TransportTable, USES_RANKS};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
@@ -17,8 +17,7 @@ const FLAGS: u16 = Packet::ECT | Packet::ECE | Packet::RETX;
 
 /// A host of a whole transport.
 pub struct Whole {
-    /// Its functions, or why it could not be created: then a run fails with its first flow.
-    machine: Result<Machine, Failure>,
+    machine: Machine,
     kept: Kept,
 }
 
@@ -38,12 +37,7 @@ struct Kept {
 
 impl Whole {
     /// Creates a host without flows.
-    pub fn new(
-        machine: Result<Machine, Failure>,
-        library: &'static Library,
-        table: &'static TransportTable,
-        env: &Env<'_>,
-    ) -> Whole {
+    pub fn new(machine: Machine, library: &'static Library, table: &'static TransportTable, env: &Env<'_>) -> Whole {
         let kept = Kept {
             open: FlowMap::default(),
             states: FlowMap::default(),
@@ -58,11 +52,7 @@ impl Whole {
     /// Returns the machine, and the functions that it may call while it handles `packet`.
     #[inline(always)]
     fn with<'x, 'a>(&'x mut self, packet: Option<&'x Packet>, cx: &'x mut Cx<'a>) -> (&'x mut Machine, Access<'x, 'a>) {
-        let machine = match &mut self.machine {
-            Ok(machine) => machine,
-            Err(failure) => failure.clone().raise(),
-        };
-        (machine, Access { kept: &mut self.kept, cx, packet, ended: Vec::new(), wrong: None })
+        (&mut self.machine, Access { kept: &mut self.kept, cx, packet, ended: Vec::new(), wrong: None })
     }
 }
 
@@ -107,9 +97,11 @@ impl Transport for Whole {
         }
     }
     fn sample(&self, flow: FlowId) -> Option<Sample> {
-        let machine = self.machine.as_ref().ok().filter(|_| self.kept.open.contains(flow))?;
+        if !self.kept.open.contains(flow) {
+            return None;
+        }
         let transport::Sample { cwnd, ssthresh, srtt_ps, rate_bps, in_flight } =
-            machine.sample(self.kept.states.get(flow).map(|state| &**state), flow.0);
+            self.machine.sample(self.kept.states.get(flow).map(|state| &**state), flow.0);
         let (srtt, rate) = (Dur(srtt_ps), Rate(rate_bps));
         Some(Sample { cwnd_bytes: cwnd, ssthresh_bytes: ssthresh, srtt, rate, in_flight_bytes: in_flight })
     }

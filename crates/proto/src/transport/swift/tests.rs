@@ -44,8 +44,10 @@ impl Driven {
     /// An ACK of `packets` with these delays, now. Returns both windows in packets.
     fn ack(&mut self, now: Time, fabric: Dur, endpoint: Dur, packets: u64) -> [f64; 2] {
         let flow = script::flow(0, 1);
-        let (rtt, srtt) = (Some(fabric + endpoint), us(100));
-        let ack = Ack { now, rtt, srtt, feedback: endpoint.0, ..script::ack(&flow, packets * SMSS) };
+        let seen = script::ack_with(&flow, packets * SMSS, |ack| {
+            (ack.now_ps, ack.rtt_ps, ack.srtt_ps) = (now.0, (fabric + endpoint).0, us(100).0);
+        });
+        let ack = Ack { feedback: endpoint.0, ..seen };
         self.rules.on_feedback(&mut self.state, &ack);
         self.windows()
     }
@@ -111,7 +113,10 @@ fn fabric_and_endpoint_have_their_own_windows() {
 fn the_wait_of_the_ack_is_endpoint_delay() {
     let mut flow = Driven::new(&flat(), 10.0);
     let own = script::flow(0, 1);
-    let ack = Ack { now: at(1), rtt: Some(us(89)), srtt: us(100), feedback: us(15).0, waited: us(25), ..script::ack(&own, SMSS) };
+    let seen = script::ack_with(&own, SMSS, |ack| {
+        (ack.now_ps, ack.rtt_ps, ack.srtt_ps, ack.waited_ps) = (at(1).0, us(89).0, us(100).0, us(25).0);
+    });
+    let ack = Ack { feedback: us(15).0, ..seen };
     flow.rules.on_feedback(&mut flow.state, &ack);
     let found = flow.windows();
     assert!(near(found[0], 10.1) && near(found[1], 6.0), "{found:?}");
@@ -195,7 +200,9 @@ fn windows_keep_their_bounds() {
 fn a_window_that_is_not_the_limit_does_not_grow() {
     let mut flow = Driven::new(&flat(), 10.0);
     let own = script::flow(0, 1);
-    let ack = Ack { now: at(1), rtt: Some(us(10)), srtt: us(10), window_limited: false, ..script::ack(&own, SMSS) };
+    let ack = script::ack_with(&own, SMSS, |ack| {
+        (ack.now_ps, ack.rtt_ps, ack.srtt_ps, ack.window_limited) = (at(1).0, us(10).0, us(10).0, false);
+    });
     flow.rules.on_feedback(&mut flow.state, &ack);
     assert_eq!(flow.windows(), [10.0; 2]);
 }

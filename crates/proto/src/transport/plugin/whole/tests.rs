@@ -5,6 +5,7 @@ use crate::host::HostEvent;
 use crate::kit::pipe::both_ways;
 use crate::kit::script::{self, Script};
 use ::plugin::abi::{Counter, NEVER, Parameter, Type, Value};
+use ::plugin::library::Failure;
 use ::plugin::transport::{Endpoint, NO_FLOW, author};
 use ::plugin::{Declaration, Values};
 use base::HostId;
@@ -117,7 +118,7 @@ fn host(act: u64, packet: u64, change: impl FnOnce(&mut TransportTable)) -> Scri
     let library = unsafe { Library::new((&raw const *table).cast(), "puppet.so", "", ::plugin::library::Code::Native) };
     let library: &'static Library = Box::leak(Box::new(library.unwrap()));
     let env = script::env();
-    let machine = Machine::new(library, &plugins::endpoint(&env), &[Value(act), Value(packet)]);
+    let machine = Machine::new(library, &plugins::endpoint(&env), &[Value(act), Value(packet)]).unwrap();
     let mut flows = both_ways(&[1460, 3000]);
     flows.push(Flow { src: HostId(2), dst: HostId(3), ..script::flow(2, 1) });
     let mut host = Script::new(Whole::new(machine, library, table, &env), flows);
@@ -235,13 +236,6 @@ fn a_plug_in_sees_of_flows_and_packets_what_it_may_see() {
     let seen = plugins::shown_to_host(&packet);
     assert_eq!((seen.rank, seen.path_tag, seen.route, seen.flags), (0, 0, [0; 6], Packet::CE));
     assert_eq!((seen.offset, seen.payload, plugins::shown_to_host(&Packet { flags: 0, ..packet }).rank), (7, 8, 9));
-}
-
-#[test]
-fn a_host_that_could_not_be_created_fails_with_its_first_flow() {
-    let mut host = host(0, 0, |_| {});
-    host.machine.machine = Err(Failure { file: "a.so".to_owned(), name: "a".to_owned(), function: "create", why: String::new() });
-    assert_eq!(failure(|| host.open(0)), "the plug-in `a` (`a.so`) failed in `create`");
 }
 
 #[test]
