@@ -56,31 +56,33 @@ static int32_t inherit(const void *own, void *state, const void *before) {
     return FLOWLOOM_OK;
 }
 
+/* RFC 8257 section 3.3, steps 4 to 8: once per window, and so kept out of on_ack. */
+__attribute__((noinline)) static int32_t end_window(const struct controller *c, struct state *s, const flowloom_ack *ack) {
+    uint64_t fraction = (uint64_t)((wide)s->marked * ONE / s->acked);
+    s->alpha = (s->alpha * (ONE - c->g) + fraction * c->g) / ONE;
+    s->window_end = ack->snd_nxt;
+    s->acked = s->marked = 0;
+    return FLOWLOOM_OK;
+}
+
 static int32_t on_ack(const void *own, void *state, flowloom_window *window, const flowloom_ack *ack) {
     const struct controller *c = own;
     struct state *s = state;
-    /* RFC 8257 section 3.3, steps 1 to 3. */
+    if (ack->may_change && ack->window_limited) {
+        if (window->cwnd < window->ssthresh) {
+            window->cwnd += ack->slow_start;
+        } else {
+            /* One segment per window of bytes acknowledged. */
+            uint64_t cwnd = window->cwnd;
+            s->owed += c->smss * ack->acked;
+            window->cwnd += s->owed / cwnd;
+            s->owed %= cwnd;
+        }
+    }
+    /* Steps 1 to 3. */
     s->acked += ack->acked;
     s->marked += ack->ece ? ack->acked : 0;
-    /* Steps 4 to 8. */
-    if (ack->snd_una > s->window_end) {
-        uint64_t fraction = (uint64_t)((wide)s->marked * ONE / s->acked);
-        s->alpha = (s->alpha * (ONE - c->g) + fraction * c->g) / ONE;
-        s->window_end = ack->snd_nxt;
-        s->acked = s->marked = 0;
-    }
-    if (!ack->may_change || !ack->window_limited)
-        return FLOWLOOM_OK;
-    if (window->cwnd < window->ssthresh) {
-        window->cwnd += ack->slow_start;
-    } else {
-        /* One segment per window of bytes acknowledged. */
-        uint64_t cwnd = window->cwnd;
-        s->owed += c->smss * ack->acked;
-        window->cwnd += s->owed / cwnd;
-        s->owed %= cwnd;
-    }
-    return FLOWLOOM_OK;
+    return ack->snd_una > s->window_end ? end_window(c, s, ack) : FLOWLOOM_OK;
 }
 
 static int32_t on_mark(const void *own, void *state, const flowloom_window *window, const flowloom_ack *ack, uint64_t *cwnd) {
