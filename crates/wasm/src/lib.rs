@@ -1,11 +1,14 @@
 //! Plug-ins in WebAssembly: makes the table of a plug-in from a file of the same source in C or
 //! Rust, compiled for WebAssembly.
 //!
-//! The file has no imports: it cannot read files or the clock, and it is deterministic. Each
-//! controller of a host is an instance of its own, with its own memory, so that a result does not
-//! depend on the number of threads. The engine is wasmtime, from the Python package of this name.
+//! The file has no imports: it cannot read files or the clock, and it is deterministic. Each machine
+//! of a room, like the controller of a host, is an instance of its own, with its own memory, so that a
+//! result does not depend on the number of threads. The engine is wasmtime, from the Python package of
+//! this name.
 #![allow(unsafe_code)]
 
+mod congestion;
+mod functions;
 mod guest;
 mod interface;
 mod module;
@@ -13,7 +16,6 @@ mod table;
 mod wasmtime;
 
 use plugin::library::{Code, Library};
-use std::ptr;
 pub use wasmtime::{Find, PACKAGE, set_wasmtime};
 
 /// Loads a plug-in, from its path, its content and the SHA-256 of its content. The error completes
@@ -25,7 +27,7 @@ pub fn load(path: &str, content: &[u8], digest: &str) -> Result<Library, String>
         return Err("it is not a module of WebAssembly".to_owned());
     }
     let module = wasmtime::Wasmtime::get()?.module(content)?;
-    let table = ptr::from_ref(Box::leak(Box::new(table::table(module, module::may_grow(content))?)));
+    let head = table::table(module, module::may_grow(content))?;
     // Safety: the table and all that it names live for ever.
-    unsafe { Library::new(table.cast(), path, digest, Code::Sandbox) }
+    unsafe { Library::new(head, path, digest, Code::Sandbox) }
 }

@@ -17,36 +17,31 @@ const TEXT: usize = 4096;
 /// Largest number of values of parameters.
 pub const VALUES: usize = 64;
 
-/// Names the functions of a table with their types, in its order.
+/// Functions of a plug-in as indices: those that the tables of all rooms have, before those of the room.
+pub const CLOSE: usize = 0;
+pub const DESTROY: usize = 1;
+pub const FAILURE: usize = 2;
+pub const CREATE: usize = 3;
+/// The names of these functions and their types.
+pub const COMMON: [(&str, &str); 4] =
+    [("close", "(i32) -> ()"), ("destroy", "(i32) -> ()"), ("failure", "() -> (i32)"), ("create", "(i32 i32 i32 i32) -> (i32)")];
+/// The most functions of a table.
+pub const MOST_ROLES: usize = 14;
+
+/// Names the functions of a room with their types, in the order of its table, after `create`.
 macro_rules! roles {
     ($($role:ident $name:literal $type:literal,)*) => {
-        /// A function of a plug-in, as an index.
-        #[allow(missing_docs, reason = "the table of a plug-in describes them")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Role { $($role,)* }
-        /// The names of functions and their types.
-        pub const ROLES: &[(&str, &str)] = &[$(($name, $type),)*];
+        const ROLES: &[(&str, &str)] = &[$(($name, $type),)*];
+        const _: () = assert!(ROLES.len() + $crate::module::COMMON.len() <= $crate::module::MOST_ROLES);
+        roles!(@ $crate::module::CREATE + 1; $($role)*);
     };
+    (@ $at:expr; $role:ident $($rest:ident)*) => {
+        const $role: usize = $at;
+        roles!(@ $at + 1; $($rest)*);
+    };
+    (@ $at:expr;) => {};
 }
-
-roles! {
-    // The head of the table.
-    Close "close" "(i32) -> ()",
-    Destroy "destroy" "(i32) -> ()",
-    Failure "failure" "() -> (i32)",
-    // Congestion control.
-    Create "create" "(i32 i32 i32 i32) -> (i32)",
-    Open "open" "(i32 i32 i32) -> (i32)",
-    OnAck "on_ack" "(i32 i32 i32 i32) -> (i32)",
-    OnLoss "on_loss" "(i32 i32 i32 i32 i32) -> (i32)",
-    OnMark "on_mark" "(i32 i32 i32 i32 i32) -> (i32)",
-    BeforeLoss "before_loss" "(i32 i32 i32 i64) -> (i32)",
-    OnSent "on_sent" "(i32 i32 i64 i64) -> (i32)",
-    Most "most" "(i32 i32 i32) -> (i32)",
-    NotBefore "not_before" "(i32 i32 i64 i32) -> (i32)",
-    Inherit "inherit" "(i32 i32 i32) -> (i32)",
-    Count "count" "(i32 i32) -> (i32)",
-}
+pub(crate) use roles;
 
 /// A module with what its table declares.
 pub struct GuestModule {
@@ -55,12 +50,16 @@ pub struct GuestModule {
     /// The address of its table.
     pub table: u32,
     /// The index of each function in the module's table of functions; 0: it does not exist.
-    pub functions: [u32; ROLES.len()],
+    pub functions: [u32; MOST_ROLES],
+    /// The names of the functions of its room and their types.
+    pub roles: &'static [(&'static str, &'static str)],
     /// Passed to `create`.
     pub context: u32,
-    /// Bytes of a controller.
+    /// The offset of a machine in the region of the simulator.
+    pub own: u32,
+    /// Bytes of a machine.
     pub own_size: u32,
-    /// Bytes of the state of a flow.
+    /// Bytes of a state.
     pub state_size: u32,
     /// The number of its counters.
     pub counters: usize,
@@ -110,9 +109,9 @@ impl Bare {
         // Safety: nothing runs while the bytes are borrowed.
         if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(base, size) } }
     }
-    /// Returns the function with an index, if its type is that of its role.
-    pub fn function(&self, role: usize, index: u32) -> Result<Func, String> {
-        let (name, wanted) = ROLES[role];
+    /// Returns the function with an index, if its type is that of its role. `roles` are those of the room.
+    pub fn function(&self, roles: &[(&str, &str)], role: usize, index: u32) -> Result<Func, String> {
+        let (name, wanted) = if role < COMMON.len() { COMMON[role] } else { roles[role - COMMON.len()] };
         let [.., table] = EXPORTS;
         let found = self.store.at(table, index);
         let found = found.ok_or_else(|| format!("its `{name}` is {index}, which is no function of its exported `{table}`"))?;

@@ -1,18 +1,22 @@
 //! Reads the table of a plug-in from its memory, in the layout that C has in WebAssembly (pointers
 //! and indices of functions have 32 bits), and makes the table that the simulator calls.
 
+use crate::functions::{State, close, destroy, failure};
 use crate::guest::Guest;
-use crate::module::{Bare, EXPORTS, GuestModule, ROLES, Role, VALUES, text};
+use crate::module::{Bare, CREATE, GuestModule, MOST_ROLES, VALUES, text};
 use crate::wasmtime::Module;
-use plugin::abi::{Counter, FAILED, Flow, Head, OK, Own, Parameter, StateBytes, VERSION, Value};
-use plugin::congestion::{Ack, CONGESTION, CongestionTable, Host, Loss, Window};
+use plugin::abi::{Counter, Head, MOST_STRUCTURES, Parameter, RoomTable, VERSION, sizes_of};
+use plugin::congestion::{CONGESTION, CongestionTable};
 use plugin::library::{MOST, MOST_BYTES};
-use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CString, c_char};
 use std::ptr;
 
+/// What messages call the table.
+const TABLE: &str = "the table of its function `flowloom_plugin`";
+
+/// The offset of `create` in a table: the head, and two words.
+const FUNCTIONS_AT: u32 = 136;
 /// Sizes of structures with pointers in WebAssembly.
-const TABLE_SIZE: u32 = 184;
 const PARAMETER_SIZE: u32 = 32;
 const COUNTER_SIZE: u32 = 12;
 
@@ -31,7 +35,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { bytes, at: at as usize })
     }
     fn u32(&mut self) -> u32 {
-        let word = self.bytes[self.at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let word = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes));
         self.at += 4;
         word
     }
@@ -53,38 +57,57 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Makes the table of a compiled file.
-pub fn table(module: Module, grows: bool) -> Result<CongestionTable, String> {
+/// The table of a room that modules may implement. Its functions begin after the head and two words of 32 bits.
+pub trait Room: RoomTable {
+    /// The names of its functions after `create`, and their types.
+    const ROLES: &'static [(&'static str, &'static str)];
+    /// Structures with pointers that its functions take, by their names in C after `flowloom_`, and their sizes in WebAssembly.
+    const WITH_POINTERS: &'static [(&'static str, u32)] = &[];
+    /// The offset of a machine in the region of the simulator.
+    const OWN: u32;
+    /// Whether one of its functions opens states.
+    const OPENS: bool;
+    /// Size of the table in WebAssembly.
+    const TABLE_SIZE: u32 = (FUNCTIONS_AT + 4 * (1 + Self::ROLES.len() as u32)).next_multiple_of(8);
+    /// Makes the table, with the two words after its head. `has` returns whether there is a function.
+    fn of(head: Head, words: [u32; 2], has: impl Fn(usize) -> bool) -> Self;
+}
+
+/// Makes the table of a compiled file, and returns its head.
+pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
     let bare = Bare::new(&module)?;
-    let [function, ..] = EXPORTS;
-    let bytes = bare.bytes();
-    let what = format!("the table of its function `{function}`");
-    let mut fields = Fields::new(bytes, bare.table, 12, &what)?;
+    let mut fields = Fields::new(bare.bytes(), bare.table, 12, TABLE)?;
     if bare.table % 8 != 0 {
-        return Err(format!("{what} has the address {}, which is not a multiple of 8", bare.table));
+        return Err(format!("{TABLE} has the address {}, which is not a multiple of 8", bare.table));
     }
-    // Version, room and size come first in every version.
-    let [version, room, size] = std::array::from_fn(|_| fields.u32());
+    // Version and room come first in every version.
+    let [version, room] = [fields.u32(), fields.u32()];
     if version != VERSION {
         return Err(format!(
             "it is made for version {version} of plug-ins, and this program has version {VERSION}: build it again"
         ));
     }
-    if room != CONGESTION {
-        return Err(format!("it is for room {room}, and WebAssembly is for congestion control, which has number {CONGESTION}"));
+    match room {
+        CONGESTION => read::<CongestionTable>(module, bare, grows),
+        _ => Err(format!("it is for room {room}, and WebAssembly is for congestion control, which has number {CONGESTION}")),
     }
-    let [parameter_size, counter_size, knows] = std::array::from_fn(|_| fields.u32());
-    let sizes = std::array::from_fn(|_| fields.u32());
-    for (name, found, wanted) in [
-        ("table", size, TABLE_SIZE),
-        ("flowloom_parameter", parameter_size, PARAMETER_SIZE),
-        ("flowloom_counter", counter_size, COUNTER_SIZE),
-    ] {
-        if found != wanted {
-            return Err(format!("its `{name}` has {found} bytes instead of {wanted}"));
-        }
+}
+
+fn read<T: Room>(code: Module, bare: Bare, grows: bool) -> Result<*const Head, String> {
+    let bytes = bare.bytes();
+    let mut fields = Fields::new(bytes, bare.table, T::TABLE_SIZE.into(), TABLE)?;
+    let [version, room, size, parameter_size, counter_size, knows] = std::array::from_fn(|_| fields.u32());
+    let wanted = |name: &str, found: u32, wanted: u32| {
+        if found == wanted { Ok(()) } else { Err(format!("its `{name}` has {found} bytes instead of {wanted}")) }
+    };
+    wanted("table", size, T::TABLE_SIZE)?;
+    wanted("flowloom_parameter", parameter_size, PARAMETER_SIZE)?;
+    wanted("flowloom_counter", counter_size, COUNTER_SIZE)?;
+    let sizes: [u32; MOST_STRUCTURES] = std::array::from_fn(|_| fields.u32());
+    for ((name, native), found) in T::STRUCTURES.iter().zip(sizes) {
+        let with_pointers = T::WITH_POINTERS.iter().find(|(with, _)| with == name);
+        wanted(&format!("flowloom_{name}"), found, with_pointers.map_or(*native as u32, |(_, size)| *size))?;
     }
-    Fields::new(bytes, bare.table, TABLE_SIZE.into(), &what)?;
     let name = fields.text("its `name`")?;
     let summary = fields.text("its `summary`")?;
     let source = fields.text("its `source`")?;
@@ -97,17 +120,13 @@ pub fn table(module: Module, grows: bool) -> Result<CongestionTable, String> {
         }
     }
     let context = fields.u32();
-    let mut functions = [0; ROLES.len()];
-    let (of_head, of_room) = functions.split_at_mut(Role::Create as usize);
+    let mut functions = [0; MOST_ROLES];
+    let (of_head, of_room) = functions.split_at_mut(CREATE);
     of_head.iter_mut().for_each(|index| *index = fields.u32());
-    let [ecn, reserved] = [fields.u32(), fields.u32()];
-    of_room.iter_mut().for_each(|index| *index = fields.u32());
+    let words = [fields.u32(), fields.u32()];
+    of_room.iter_mut().take(1 + T::ROLES.len()).for_each(|index| *index = fields.u32());
     for (role, index) in functions.iter().enumerate().filter(|(_, index)| **index != 0) {
-        bare.function(role, *index)?;
-    }
-    let has = |role: Role| functions[role as usize] != 0;
-    if !has(Role::Create) && own_size > 0 {
-        return Err("it has no function `create`, but a controller of some size".to_owned());
+        bare.function(T::ROLES, role, *index)?;
     }
     // Too many are refused when the table is checked.
     let parameters = if parameter_count > MOST.0 { Vec::new() } else { declared(bytes, parameters as u32, parameter_count)? };
@@ -115,24 +134,25 @@ pub fn table(module: Module, grows: bool) -> Result<CongestionTable, String> {
     let made = GuestModule {
         table: bare.table,
         functions,
+        roles: T::ROLES,
         context,
+        own: T::OWN,
         own_size: own_size as u32,
         state_size: state_size as u32,
         counters: counters.len(),
         parameters: parameters.len().min(VALUES),
-        code: module,
+        code,
         grows,
     };
-    let made: &'static GuestModule = Box::leak(Box::new(made));
     let (parameters, counters) = (Vec::leak(parameters).as_ptr(), Vec::leak(counters).as_ptr());
-    let head = Head {
+    let declared = Head {
         version,
         room,
-        size: size_of::<CongestionTable>() as u32,
+        size: size_of::<T>() as u32,
         parameter_size: size_of::<Parameter>() as u32,
         counter_size: size_of::<Counter>() as u32,
         knows,
-        sizes,
+        sizes: sizes_of::<T>(),
         name,
         summary,
         source,
@@ -140,29 +160,25 @@ pub fn table(module: Module, grows: bool) -> Result<CongestionTable, String> {
         parameter_count,
         counters,
         counter_count,
-        own_size: size_of::<*mut Guest>() as u64,
-        state_size: size_of::<State>() as u64,
-        context: ptr::from_ref(made).cast(),
-        close: Some(close),
-        destroy: Some(destroy),
+        own_size,
+        state_size,
+        context: ptr::null(),
+        close: None,
+        destroy: None,
         failure: Some(failure),
     };
-    Ok(CongestionTable {
-        head,
-        ecn,
-        reserved,
-        create: Some(create),
-        open: has(Role::Open).then_some(open),
-        on_ack: has(Role::OnAck).then_some(on_ack),
-        on_loss: has(Role::OnLoss).then_some(on_loss),
-        on_mark: has(Role::OnMark).then_some(on_mark),
-        before_loss: has(Role::BeforeLoss).then_some(before_loss),
-        on_sent: has(Role::OnSent).then_some(on_sent),
-        most: has(Role::Most).then_some(most),
-        not_before: has(Role::NotBefore).then_some(not_before),
-        inherit: has(Role::Inherit).then_some(inherit),
-        count: has(Role::Count).then_some(count),
-    })
+    let has = |role: usize| functions[role] != 0;
+    T::of(declared, words, has).check()?;
+    // The blocks of the simulator name the instance and an address.
+    let head = Head {
+        own_size: size_of::<*mut Guest>() as u64,
+        state_size: if T::OPENS || state_size > 0 { size_of::<State>() as u64 } else { 0 },
+        context: ptr::from_ref(Box::leak(Box::new(made))).cast(),
+        close: Some(close),
+        destroy: Some(destroy),
+        ..declared
+    };
+    Ok(ptr::from_ref(Box::leak(Box::new(T::of(head, words, |role| role == CREATE || has(role))))).cast())
 }
 
 fn declared(bytes: &[u8], at: u32, count: u64) -> Result<Vec<Parameter>, String> {
@@ -188,171 +204,47 @@ fn counted(bytes: &[u8], at: u32, count: u64) -> Result<Vec<Counter>, String> {
     (0..count).map(|_| Ok(Counter { name: text()?, unit: text()?, about: text()? })).collect()
 }
 
-thread_local! {
-    /// Why the last function on this thread has failed.
-    static FAILURE: RefCell<CString> = RefCell::new(CString::default());
-}
-
-unsafe extern "C" fn failure() -> *const c_char {
-    FAILURE.with(|text| text.borrow().as_ptr())
-}
-
-#[cold]
-fn fail(why: &str) -> i32 {
-    FAILURE.with(|known| *known.borrow_mut() = CString::new(why.replace('\0', " ")).unwrap_or_default());
-    FAILED
-}
-
-/// The state of a flow: its controller, which outlives it, and its address there.
-struct State {
-    guest: *mut Guest,
-    at: u32,
-}
-
-/// Ends a use of a controller.
-///
-/// # Safety
-///
-/// The use has begun, and nothing else borrows the controller.
-unsafe fn release(guest: *mut Guest) {
-    unsafe {
-        (*guest).uses -= 1;
-        if (*guest).uses == 0 {
-            drop(Box::from_raw(guest));
-        }
-    }
-}
-
-/// Calls a function of a guest for a flow. Another status than [`OK`] has a reason.
-///
-/// # Safety
-///
-/// `open` has filled the block, and the controller is used on this thread only.
-#[inline(always)]
-unsafe fn with(state: *const c_void, call: impl FnOnce(&mut Guest, u32) -> i32) -> i32 {
-    let (guest, at) = unsafe {
-        let state = &*state.cast::<State>();
-        (&mut *state.guest, state.at)
-    };
-    let status = call(guest, at);
-    if status < OK { fail(guest.why()) } else { status }
-}
-
-// Safety of the functions below: the simulator passes the blocks that `create` and `open` have
-// filled, and structures that live as long as the call.
-
-unsafe extern "C" fn create(context: *const c_void, own: *mut c_void, host: *const Host, values: *const Value) -> i32 {
-    let module = unsafe { &*context.cast::<GuestModule>() };
-    let values = if module.parameters == 0 { &[] } else { unsafe { std::slice::from_raw_parts(values, module.parameters) } };
-    match Guest::new(module, unsafe { &*host }, values) {
-        Ok(guest) => {
-            unsafe { own.cast::<*mut Guest>().write(Box::into_raw(Box::new(guest))) };
-            OK
-        }
-        Err(why) => fail(&why),
-    }
-}
-unsafe extern "C" fn open(own: Own, state: StateBytes, flow: *const Flow) -> i32 {
-    let guest = unsafe { *own.cast::<*mut Guest>() };
-    let used = unsafe { &mut *guest };
-    match used.open(unsafe { &*flow }) {
-        Some(at) => {
-            used.uses += 1;
-            unsafe { state.cast::<State>().write(State { guest, at }) };
-            OK
-        }
-        None => fail(used.why()),
-    }
-}
-unsafe extern "C" fn on_ack(_: Own, state: StateBytes, window: *mut Window, ack: *const Ack) -> i32 {
-    unsafe { with(state, |guest, at| guest.on_ack(at, &mut *window, &*ack)) }
-}
-unsafe extern "C" fn on_loss(_: Own, state: StateBytes, window: *const Window, loss: *const Loss, ssthresh: *mut u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.on_loss(at, &*window, &*loss, &mut *ssthresh)) }
-}
-unsafe extern "C" fn on_mark(_: Own, state: StateBytes, window: *const Window, ack: *const Ack, cwnd: *mut u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.on_mark(at, &*window, &*ack, &mut *cwnd)) }
-}
-unsafe extern "C" fn before_loss(_: Own, state: StateBytes, cause: u32, now_ps: u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.before_loss(at, cause, now_ps)) }
-}
-unsafe extern "C" fn on_sent(_: Own, state: StateBytes, now_ps: u64, sent: u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.on_sent(at, now_ps, sent)) }
-}
-unsafe extern "C" fn most(_: Own, state: *const c_void, most: *mut u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.most(at, &mut *most)) }
-}
-unsafe extern "C" fn not_before(_: Own, state: *const c_void, srtt_ps: u64, at_ps: *mut u64) -> i32 {
-    unsafe { with(state, |guest, at| guest.not_before(at, srtt_ps, &mut *at_ps)) }
-}
-unsafe extern "C" fn inherit(_: Own, state: StateBytes, before: *const c_void) -> i32 {
-    // A connection stays at its host, so that both flows have one controller.
-    let before = unsafe { (*before.cast::<State>()).at };
-    unsafe { with(state, |guest, at| guest.inherit(at, before)) }
-}
-unsafe extern "C" fn count(_: Own, state: *const c_void) -> *const u64 {
-    let mut totals = ptr::null();
-    unsafe {
-        with(state, |guest, at| {
-            totals = guest.count(at);
-            if totals.is_null() { FAILED } else { OK }
-        });
-    }
-    totals
-}
-unsafe extern "C" fn close(state: StateBytes) {
-    let State { guest, at } = unsafe { state.cast::<State>().read() };
-    unsafe {
-        (*guest).close(at);
-        release(guest);
-    }
-}
-unsafe extern "C" fn destroy(own: *mut c_void) {
-    let guest = unsafe { *own.cast::<*mut Guest>() };
-    unsafe {
-        (*guest).destroy();
-        release(guest);
-    }
-}
-
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::module::COMMON;
+    use plugin::abi::Value;
     use std::path::Path;
     use std::process::Command;
 
-    /// The C compiler lays structures out as for WebAssembly if pointers have 32 bits and words of
-    /// 64 bits are aligned to 8 bytes.
-    #[test]
-    fn the_layout_is_that_of_the_header() {
+    /// Returns what the header must agree with, for the table of a room with these two words after its head.
+    pub fn layout<T: Room>(table: &str, words: [&str; 2]) -> Vec<String> {
         let mut checks = vec![
-            format!("sizeof(flowloom_congestion) == {TABLE_SIZE}"),
+            format!("sizeof(flowloom_{table}) == {}", T::TABLE_SIZE),
             format!("sizeof(flowloom_parameter) == {PARAMETER_SIZE}"),
             format!("sizeof(flowloom_counter) == {COUNTER_SIZE}"),
+            format!("sizeof(flowloom_value) == {}", size_of::<Value>()),
             "offsetof(flowloom_head, sizes) == 24 && offsetof(flowloom_head, name) == 56".to_owned(),
             "offsetof(flowloom_head, parameters) == 68 && offsetof(flowloom_head, parameter_count) == 72".to_owned(),
             "offsetof(flowloom_head, counters) == 80 && offsetof(flowloom_head, counter_count) == 88".to_owned(),
-            "offsetof(flowloom_head, own_size) == 96 && offsetof(flowloom_head, context) == 112".to_owned(),
-            "offsetof(flowloom_head, close) == 116 && offsetof(flowloom_congestion, ecn) == 128".to_owned(),
+            "offsetof(flowloom_head, own_size) == 96 && offsetof(flowloom_head, state_size) == 104".to_owned(),
+            "offsetof(flowloom_head, context) == 112 && sizeof(flowloom_head) == 128".to_owned(),
         ];
-        for (i, (name, _)) in ROLES.iter().enumerate() {
-            let create = Role::Create as usize;
-            let (of, at) = if i < create { ("head", 116 + 4 * i) } else { ("congestion", 136 + 4 * (i - create)) };
+        for (i, word) in words.into_iter().enumerate() {
+            checks.push(format!("offsetof(flowloom_{table}, {word}) == {}", 128 + 4 * i));
+        }
+        for (i, (name, _)) in COMMON.iter().chain(T::ROLES).enumerate() {
+            let (of, at) = if i < CREATE { ("head", 116 + 4 * i) } else { (table, 136 + 4 * (i - CREATE)) };
             checks.push(format!("offsetof(flowloom_{of}, {name}) == {at}"));
         }
-        for (name, size) in [
-            ("host", size_of::<Host>()),
-            ("flow", size_of::<Flow>()),
-            ("window", size_of::<Window>()),
-            ("ack", size_of::<Ack>()),
-            ("loss", size_of::<Loss>()),
-            ("value", size_of::<Value>()),
-        ] {
+        for (name, native) in T::STRUCTURES {
+            let size = T::WITH_POINTERS.iter().find(|(with, _)| with == name).map_or(*native as u32, |(_, size)| *size);
             checks.push(format!("sizeof(flowloom_{name}) == {size}"));
         }
+        checks
+    }
+
+    /// Compares with the header. The C compiler lays structures out as for WebAssembly if pointers have 32 bits and words of
+    /// 64 bits are aligned to 8 bytes.
+    pub fn check(table: &str, checks: &[String]) {
         let lines: Vec<String> = checks.iter().map(|check| format!("_Static_assert({check}, \"{check}\");")).collect();
         let folder = std::env::temp_dir();
-        let source = folder.join(format!("flowloom-layout-{}.c", std::process::id()));
+        let source = folder.join(format!("flowloom-layout-{table}-{}.c", std::process::id()));
         std::fs::write(&source, format!("#include \"flowloom.h\"\n{}\n", lines.join("\n"))).unwrap();
         let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin/include");
         let mut cc = Command::new("cc");
