@@ -39,6 +39,18 @@ fn fail(why: &str) -> i32 {
     FAILED
 }
 
+/// Calls a function of a guest. A failure has a reason.
+///
+/// # Safety
+///
+/// [`create`] has filled the block, and the machine is used on this thread only.
+#[inline(always)]
+pub unsafe fn with_machine(own: *const c_void, call: impl FnOnce(&mut Guest) -> i32) -> i32 {
+    let guest = unsafe { &mut **own.cast::<*mut Guest>() };
+    let status = call(guest);
+    if status < OK { fail(guest.why()) } else { status }
+}
+
 /// Calls a function of a guest for a state. A failure has a reason.
 ///
 /// # Safety

@@ -96,6 +96,10 @@ impl Guest {
     pub fn why(&self) -> &str {
         &self.why
     }
+    /// Returns the two words after the head of its table.
+    pub fn words(&self) -> [u32; 2] {
+        self.module.words
+    }
     /// Returns whether the plug-in has a function.
     pub fn has(&self, role: usize) -> bool {
         self.module.functions[role] != 0

@@ -12,6 +12,7 @@ mod functions;
 mod guest;
 mod interface;
 mod module;
+mod qdisc;
 mod table;
 mod wasmtime;
 

@@ -53,6 +53,8 @@ pub struct GuestModule {
     pub functions: [u32; MOST_ROLES],
     /// The names of the functions of its room and their types.
     pub roles: &'static [(&'static str, &'static str)],
+    /// The two words after the head of its table.
+    pub words: [u32; 2],
     /// Passed to `create`.
     pub context: u32,
     /// The offset of a machine in the region of the simulator.

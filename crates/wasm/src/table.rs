@@ -8,6 +8,7 @@ use crate::wasmtime::Module;
 use plugin::abi::{Counter, Head, MOST_STRUCTURES, Parameter, RoomTable, VERSION, sizes_of};
 use plugin::congestion::{CONGESTION, CongestionTable};
 use plugin::library::{MOST, MOST_BYTES};
+use plugin::qdisc::{QDISC, QdiscTable};
 use std::ffi::{CString, c_char};
 use std::ptr;
 
@@ -89,7 +90,8 @@ pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
     }
     match room {
         CONGESTION => read::<CongestionTable>(module, bare, grows),
-        _ => Err(format!("it is for room {room}, and WebAssembly is for congestion control, which has number {CONGESTION}")),
+        QDISC => read::<QdiscTable>(module, bare, grows),
+        _ => Err(format!("it is for room {room}, and WebAssembly has no functions for it")),
     }
 }
 
@@ -135,6 +137,7 @@ fn read<T: Room>(code: Module, bare: Bare, grows: bool) -> Result<*const Head, S
         table: bare.table,
         functions,
         roles: T::ROLES,
+        words,
         context,
         own: T::OWN,
         own_size: own_size as u32,

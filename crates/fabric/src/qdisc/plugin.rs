@@ -1,6 +1,6 @@
 //! Plug-ins: a queue discipline from a file that is loaded at run time.
 //!
-//! The file `path` is a shared library with a table of functions; its own parameters follow `limit`.
+//! The file `path` is a shared library or a module of WebAssembly with a table of functions; its own parameters follow `limit`.
 //! docs/plugins.md explains how to write one. `path = "example"` is the plug-in that flowloom contains:
 //! first in, first out, with a marking threshold.
 //!
@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "a queue discipline from a file: a shared library",
+    summary: "a queue discipline from a file: a shared library or a module of WebAssembly",
     source: "the plug-in",
     implies: &[("qdisc.path", ::plugin::library::EXAMPLE_FILE), ("transport.kind", "dctcp")],
     queue_lengths: &["limit"],
@@ -47,8 +47,8 @@ base::params! {
     pub struct Common {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Auto<Limit> = "auto", "as droptail: the larger of 100 packets and 2 bandwidth-delay products";
-        /// The file of the plug-in, relative to the folder of the scenario: a shared library; `example`: the plug-in that flowloom
-        /// contains.
+        /// The file of the plug-in, relative to the folder of the scenario: a shared library or a module of WebAssembly; `example`:
+        /// the plug-in that flowloom contains.
         path: String = "", "";
     }
 }
