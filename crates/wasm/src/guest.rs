@@ -40,6 +40,8 @@ pub struct Guest {
     end: u32,
     /// Addresses of states that are free.
     free: Vec<u32>,
+    /// A block for lists of any length, and its size.
+    list: (u32, u32),
     /// Why it may not be called any more: a trap leaves it in the middle of a function.
     broken: Option<String>,
     /// What has failed last.
@@ -74,6 +76,7 @@ impl Guest {
             next: 0,
             end: 0,
             free,
+            list: (0, 0),
             broken: None,
             why: String::new(),
             totals,
@@ -127,6 +130,21 @@ impl Guest {
     pub fn write<T: Copy>(&mut self, offset: u32, value: &T) {
         // Safety: the region has a place for it, and a memory never shrinks.
         unsafe { self.base.add((self.region + offset) as usize).cast::<T>().write_unaligned(*value) }
+    }
+    /// Writes a list of structures of whole numbers. Returns its address; `None` on failure, for which [`Guest::why`] has the reason.
+    pub fn write_list<T: Copy>(&mut self, list: &[T]) -> Option<u32> {
+        let bytes = size_of_val(list) as u32;
+        if bytes > self.list.1 {
+            let larger = bytes.next_power_of_two();
+            let Some(at) = self.block(larger) else {
+                NO_MEMORY.clone_into(&mut self.why);
+                return None;
+            };
+            self.list = (at, larger);
+        }
+        // Safety: a block of the region that is large enough.
+        unsafe { ptr::copy_nonoverlapping(list.as_ptr().cast(), self.base.add(self.list.0 as usize), bytes as usize) }
+        Some(self.list.0)
     }
     /// Reads a structure of whole numbers at an offset of the region.
     #[inline(always)]

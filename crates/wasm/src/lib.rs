@@ -13,6 +13,7 @@ mod guest;
 mod interface;
 mod module;
 mod qdisc;
+mod router;
 mod table;
 mod wasmtime;
 

@@ -9,6 +9,7 @@ use plugin::abi::{Counter, Head, MOST_STRUCTURES, Parameter, RoomTable, VERSION,
 use plugin::congestion::{CONGESTION, CongestionTable};
 use plugin::library::{MOST, MOST_BYTES};
 use plugin::qdisc::{QDISC, QdiscTable};
+use plugin::router::{ROUTER, RouterTable};
 use std::ffi::{CString, c_char};
 use std::ptr;
 
@@ -91,6 +92,7 @@ pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
     match room {
         CONGESTION => read::<CongestionTable>(module, bare, grows),
         QDISC => read::<QdiscTable>(module, bare, grows),
+        ROUTER => read::<RouterTable>(module, bare, grows),
         _ => Err(format!("it is for room {room}, and WebAssembly has no functions for it")),
     }
 }

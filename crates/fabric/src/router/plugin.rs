@@ -1,6 +1,6 @@
 //! Plug-ins: a router from a file that is loaded at run time.
 //!
-//! The file `path` is a shared library with a table of functions; its own parameters follow `path`.
+//! The file `path` is a shared library or a module of WebAssembly with a table of functions; its own parameters follow `path`.
 //! docs/plugins.md explains how to write one. `path = "example"` is the plug-in that flowloom contains:
 //! packet spraying in turn.
 //!
@@ -29,7 +29,7 @@ use proto::{Packet, plugins};
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "a router from a file: a shared library",
+    summary: "a router from a file: a shared library or a module of WebAssembly",
     source: "the plug-in",
     implies: &[("router.path", ::plugin::library::EXAMPLE_FILE)],
     packets_only: "the plug-in decides on single packets",
@@ -40,8 +40,8 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of all plug-ins.
     pub struct Common {
-        /// The file of the plug-in, relative to the folder of the scenario: a shared library; `example`: the plug-in that flowloom
-        /// contains.
+        /// The file of the plug-in, relative to the folder of the scenario: a shared library or a module of WebAssembly; `example`:
+        /// the plug-in that flowloom contains.
         path: String = "", "";
     }
 }
