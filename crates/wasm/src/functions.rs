@@ -1,8 +1,9 @@
 //! The functions that all rooms have in their tables, and what those of a room have in common: they call a guest, and keep the
 //! reason of a failure for the simulator, which asks for it.
 
-use crate::guest::Guest;
+use crate::guest::{Guest, Shared};
 use crate::module::GuestModule;
+use crate::wasmtime::Memory;
 use plugin::abi::{FAILED, OK, StateBytes, Value};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_void};
@@ -25,8 +26,9 @@ pub struct State {
 /// The use has begun, and nothing else borrows the machine.
 unsafe fn release(guest: *mut Guest) {
     unsafe {
-        (*guest).uses -= 1;
-        if (*guest).uses == 0 {
+        let left = (*guest).shared().uses.get() - 1;
+        (*guest).shared().uses.set(left);
+        if left == 0 {
             drop(Box::from_raw(guest));
         }
     }
@@ -66,13 +68,27 @@ pub unsafe fn with_state(state: *const c_void, call: impl FnOnce(&mut Guest, u32
     if status < OK { fail(guest.why()) } else { status }
 }
 
-/// Returns the address of a state in its instance.
+/// Returns the address of a state in its instance; 0 if it was not opened.
 ///
 /// # Safety
 ///
-/// [`open`] has filled the block.
+/// The block is zero, or [`open`] or [`open_while_running`] has filled it.
 pub unsafe fn address(state: *const c_void) -> u32 {
     unsafe { (*state.cast::<State>()).at }
+}
+
+/// Opens a state while a function of the machine runs, unless it is open. Returns its address.
+///
+/// # Safety
+///
+/// As for [`address`]. The memory is that of the caller.
+pub unsafe fn open_while_running(state: StateBytes, shared: &Shared, memory: Memory) -> Result<u32, &'static str> {
+    let state = unsafe { &mut *state.cast::<State>() };
+    if state.guest.is_null() {
+        *state = State { at: shared.state(memory)?, guest: shared.guest.get() };
+        shared.uses.update(|uses| uses + 1);
+    }
+    Ok(state.at)
 }
 
 /// Opens a state: fills its block. `call` fills the state in the instance.
@@ -85,10 +101,10 @@ pub unsafe fn open(own: *const c_void, state: StateBytes, call: impl FnOnce(&mut
     let used = unsafe { &mut *guest };
     let Some(at) = used.state() else { return fail(used.why()) };
     if call(used, at) != OK {
-        used.unused(at);
+        used.shared().unused(at);
         return fail(used.why());
     }
-    used.uses += 1;
+    used.shared().uses.update(|uses| uses + 1);
     unsafe { state.cast::<State>().write(State { guest, at }) };
     OK
 }
@@ -98,19 +114,40 @@ pub unsafe fn open(own: *const c_void, state: StateBytes, call: impl FnOnce(&mut
 
 /// Creates a machine in its block.
 pub unsafe extern "C" fn create<T: Copy>(context: *const c_void, own: *mut c_void, about: *const T, values: *const Value) -> i32 {
+    unsafe { create_with(context, own, about, values, |_| Ok(())) }
+}
+/// As [`create`]. `connect` gives the instance the functions of the simulator.
+///
+/// # Safety
+///
+/// As for [`create`].
+pub unsafe fn create_with<T: Copy>(
+    context: *const c_void,
+    own: *mut c_void,
+    about: *const T,
+    values: *const Value,
+    connect: impl FnOnce(&mut Guest) -> Result<(), String>,
+) -> i32 {
     let module = unsafe { &*context.cast::<GuestModule>() };
     let values = if module.parameters == 0 { &[] } else { unsafe { std::slice::from_raw_parts(values, module.parameters) } };
-    match Guest::new(module, unsafe { &*about }, values) {
+    match Guest::new(module, unsafe { &*about }, values, connect) {
         Ok(guest) => {
-            unsafe { own.cast::<*mut Guest>().write(Box::into_raw(Box::new(guest))) };
+            let guest = Box::into_raw(Box::new(guest));
+            unsafe {
+                (*guest).shared().guest.set(guest);
+                own.cast::<*mut Guest>().write(guest);
+            }
             OK
         }
         Err(why) => fail(&why),
     }
 }
-/// Ends a state.
+/// Ends a state, if it was opened.
 pub unsafe extern "C" fn close(state: StateBytes) {
     let State { guest, at } = unsafe { state.cast::<State>().read() };
+    if guest.is_null() {
+        return;
+    }
     unsafe {
         (*guest).close(at);
         release(guest);

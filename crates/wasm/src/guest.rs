@@ -6,11 +6,14 @@
 //! calls, the block of the machine, and the blocks of states. The plug-in may overwrite it, which
 //! harms only itself: the simulator reads results from it, and no addresses.
 
-use crate::interface::{Func, RawVal, StoreItem};
+use crate::interface::{Func, RawVal};
 use crate::module::{Bare, CALLS, CLOSE, CREATE, DESTROY, FAILURE, FUEL, GuestModule, MOST_ROLES, VALUES, text};
-use crate::wasmtime::Store;
+use crate::wasmtime::{Memory, Store};
 use plugin::abi::{FAILED, OK, Value};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::ptr;
+use std::rc::Rc;
 
 /// The region of the simulator, as offsets. A room continues it with the structures of its functions and the block of the machine.
 pub mod region {
@@ -18,6 +21,59 @@ pub mod region {
     pub const VALUES: u32 = 0;
     /// The structure that `create` takes, and others of the room.
     pub const OF_ROOM: u32 = VALUES + 8 * super::VALUES as u32;
+}
+
+/// What a machine shares with the functions of the simulator that it calls while one of its functions runs.
+pub struct Shared {
+    /// The memory of the instance.
+    pub memory: Memory,
+    /// Bytes of a state.
+    state_size: u32,
+    /// The rest of the region, for states.
+    next: Cell<u32>,
+    end: Cell<u32>,
+    /// Addresses of states that are free.
+    free: RefCell<Vec<u32>>,
+    /// The machine and the states that use it.
+    pub uses: Cell<usize>,
+    /// The machine, once it has a place.
+    pub guest: Cell<*mut Guest>,
+    /// The functions of the simulator and their handle, while a function of the plug-in runs that may call them; null otherwise.
+    pub running: Cell<(*const c_void, *mut c_void)>,
+    /// Calls that this function may still make of those that fill a queue of the simulator.
+    pub queued: Cell<u32>,
+}
+
+impl Shared {
+    /// Returns a new block of the region, aligned to 16 bytes.
+    fn block(&self, memory: Memory, bytes: u32) -> Option<u32> {
+        let bytes = bytes.max(1).next_multiple_of(16);
+        if self.end.get() - self.next.get() < bytes {
+            // No block has the address 0, which is NULL.
+            let pages = (bytes + 16).div_ceil(1 << 16);
+            let first = memory.grow(pages)?;
+            // The plug-in may have let its memory grow, so that the new pages do not follow those before them.
+            if first != self.end.get() || first == 0 {
+                self.next.set(first.max(16));
+            }
+            self.end.set(first + (pages << 16));
+        }
+        let at = self.next.get();
+        self.next.set(at + bytes);
+        Some(at)
+    }
+    /// Returns the address of a state that is zero. The error says that there is no memory.
+    pub fn state(&self, memory: Memory) -> Result<u32, &'static str> {
+        let free = self.free.borrow_mut().pop();
+        let state = free.or_else(|| self.block(memory, self.state_size)).ok_or(NO_MEMORY)?;
+        // Safety: a block of the region.
+        unsafe { memory.base().add(state as usize).write_bytes(0, self.state_size as usize) }
+        Ok(state)
+    }
+    /// Takes the block of a state back.
+    pub fn unused(&self, state: u32) {
+        self.free.borrow_mut().push(state);
+    }
 }
 
 /// A machine. What every call needs comes first, because machines take turns and the processor's caches are small.
@@ -34,12 +90,7 @@ pub struct Guest {
     grows: bool,
     functions: [Func; MOST_ROLES],
     module: &'static GuestModule,
-    memory: StoreItem,
-    /// The rest of the region, for states.
-    next: u32,
-    end: u32,
-    /// Addresses of states that are free.
-    free: Vec<u32>,
+    memory: Memory,
     /// A block for lists of any length, and its size.
     list: (u32, u32),
     /// Why it may not be called any more: a trap leaves it in the middle of a function.
@@ -47,13 +98,18 @@ pub struct Guest {
     /// What has failed last.
     why: String,
     totals: Vec<u64>,
-    /// The machine and the states that use it.
-    pub uses: usize,
+    shared: Rc<Shared>,
 }
 
 impl Guest {
     /// Creates a machine. `about` describes its place, like the configuration of a host.
-    pub fn new<T: Copy>(module: &'static GuestModule, about: &T, values: &[Value]) -> Result<Guest, String> {
+    /// `connect` gives the instance the functions of the simulator.
+    pub fn new<T: Copy>(
+        module: &'static GuestModule,
+        about: &T,
+        values: &[Value],
+        connect: impl FnOnce(&mut Guest) -> Result<(), String>,
+    ) -> Result<Guest, String> {
         let bare = Bare::new(&module.code)?;
         if bare.table != module.table {
             return Err("its function `flowloom_plugin` returns another table than before".to_owned());
@@ -63,7 +119,17 @@ impl Guest {
             functions[role] = bare.function(module.roles, role, *index)?;
         }
         let Bare { store, memory, .. } = bare;
-        let (free, totals) = (Vec::new(), vec![0; module.counters]);
+        let shared = Rc::new(Shared {
+            memory,
+            state_size: module.state_size,
+            next: Cell::new(0),
+            end: Cell::new(0),
+            free: RefCell::default(),
+            uses: Cell::new(1),
+            guest: Cell::new(ptr::null_mut()),
+            running: Cell::new((ptr::null(), ptr::null_mut())),
+            queued: Cell::new(0),
+        });
         let mut guest = Guest {
             store,
             base: ptr::null_mut(),
@@ -73,20 +139,18 @@ impl Guest {
             functions,
             module,
             memory,
-            next: 0,
-            end: 0,
-            free,
             list: (0, 0),
             broken: None,
             why: String::new(),
-            totals,
-            uses: 1,
+            totals: vec![0; module.counters],
+            shared,
         };
         guest.region = guest.block(module.own + module.own_size).ok_or(NO_MEMORY)?;
         for (i, value) in values.iter().enumerate() {
             guest.write(region::VALUES + 8 * i as u32, &value.0);
         }
         guest.write(region::OF_ROOM, about);
+        connect(&mut guest)?;
         if guest.has(CREATE) {
             let words = [module.context.into(), guest.at(module.own), guest.at(region::OF_ROOM), guest.at(region::VALUES)];
             if guest.call(CREATE, words, &[]) != OK {
@@ -99,6 +163,18 @@ impl Guest {
     pub fn why(&self) -> &str {
         &self.why
     }
+    /// Returns what it shares with the functions of the simulator.
+    pub fn shared(&self) -> &Rc<Shared> {
+        &self.shared
+    }
+    /// Returns the instance.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+    /// Declares that functions may let the memory grow.
+    pub fn grows(&mut self) {
+        self.grows = true;
+    }
     /// Returns the two words after the head of its table.
     pub fn words(&self) -> [u32; 2] {
         self.module.words
@@ -109,21 +185,9 @@ impl Guest {
     }
     /// Returns a new block of the region, aligned to 16 bytes.
     fn block(&mut self, bytes: u32) -> Option<u32> {
-        let bytes = bytes.max(1).next_multiple_of(16);
-        if self.end - self.next < bytes {
-            // No block has the address 0, which is NULL.
-            let pages = (bytes + 16).div_ceil(1 << 16);
-            let first = self.store.grow(&self.memory, pages)?;
-            self.base = self.store.base(&self.memory);
-            // The plug-in may have let its memory grow, so that the new pages do not follow those before them.
-            if first != self.end || first == 0 {
-                self.next = first.max(16);
-            }
-            self.end = first + (pages << 16);
-        }
-        let at = self.next;
-        self.next += bytes;
-        Some(at)
+        let block = self.shared.block(self.memory, bytes);
+        self.base = self.memory.base();
+        block
     }
     /// Writes a structure of whole numbers at an offset of the region.
     #[inline(always)]
@@ -171,7 +235,7 @@ impl Guest {
         // Safety: the type of the function was checked, and each type has at most as many results as arguments, or one.
         let done = unsafe { self.store.call(&self.functions[role], raw) };
         if self.grows {
-            self.base = self.store.base(&self.memory);
+            self.base = self.memory.base();
         }
         match done {
             Ok(()) => true,
@@ -208,7 +272,7 @@ impl Guest {
     }
     fn text(&self, at: u32) -> Option<&[u8]> {
         // Safety: nothing runs while the bytes are borrowed.
-        let bytes = unsafe { std::slice::from_raw_parts(self.base, self.store.size(&self.memory)) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.base, self.memory.size()) };
         text(bytes, at)
     }
     /// Returns the address of an offset of the region, as an argument.
@@ -219,18 +283,9 @@ impl Guest {
 
     /// Returns the address of a state that is zero. On failure, [`Guest::why`] has the reason.
     pub fn state(&mut self) -> Option<u32> {
-        let size = self.module.state_size;
-        let Some(state) = self.free.pop().or_else(|| self.block(size)) else {
-            NO_MEMORY.clone_into(&mut self.why);
-            return None;
-        };
-        // Safety: a block of the region.
-        unsafe { self.base.add(state as usize).write_bytes(0, size as usize) }
-        Some(state)
-    }
-    /// Takes back the block of a state that was not opened.
-    pub fn unused(&mut self, state: u32) {
-        self.free.push(state);
+        let state = self.shared.state(self.memory);
+        self.base = self.memory.base();
+        state.map_err(|why| why.clone_into(&mut self.why)).ok()
     }
     /// Calls a function that returns the address of counters. Returns null if it fails.
     pub fn totals<const N: usize>(&mut self, role: usize, words: [u64; N]) -> *const u64 {
@@ -238,7 +293,7 @@ impl Guest {
         if !self.run(role, &mut raw) {
             return ptr::null();
         }
-        let (at, size) = (raw[0].word as u32 as usize, self.store.size(&self.memory));
+        let (at, size) = (raw[0].word as u32 as usize, self.memory.size());
         if at == 0 || at + 8 * self.totals.len() > size {
             self.why = format!("it returns the address {at}, and its memory has {size} bytes");
             return ptr::null();
@@ -252,7 +307,7 @@ impl Guest {
         if self.has(CLOSE) {
             self.run(CLOSE, &mut [RawVal::new(state.into())]);
         }
-        self.free.push(state);
+        self.shared.unused(state);
     }
     /// Calls `destroy`.
     pub fn destroy(&mut self) {

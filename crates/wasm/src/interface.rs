@@ -100,8 +100,16 @@ pub struct Val {
     pub of: OfVal,
 }
 
-/// The kind of a value: a function.
+/// Kinds of values: whole numbers of 32 and of 64 bits, a function.
+pub const I32: u8 = 0;
+pub const I64: u8 = 1;
 pub const FUNCREF: u8 = 5;
+
+/// `wasmtime_func_unchecked_callback_t`: a function of this program that modules call, with its environment, its caller, and a place for each
+/// argument and result. Returns a trap, or null.
+pub type Callback = unsafe extern "C" fn(*mut c_void, Opaque, *mut RawVal, usize) -> Opaque;
+/// Ends an environment.
+pub type Finalizer = unsafe extern "C" fn(*mut c_void);
 
 /// `wasmtime_val_raw_t`: an argument or a result. Little endian.
 #[repr(C, align(16))]
@@ -158,7 +166,7 @@ functions! {
     wasm_importtype_module(Opaque) -> *const ByteVec;
     wasm_importtype_name(Opaque) -> *const ByteVec;
     wasm_importtype_vec_delete(*mut PointerVec);
-    wasmtime_store_new(Opaque, *mut c_void, Option<unsafe extern "C" fn(*mut c_void)>) -> Opaque;
+    wasmtime_store_new(Opaque, *mut c_void, Option<Finalizer>) -> Opaque;
     wasmtime_store_context(Opaque) -> Opaque;
     wasmtime_store_limiter(Opaque, i64, i64, i64, i64, i64);
     wasmtime_store_delete(Opaque);
@@ -169,6 +177,14 @@ functions! {
     wasmtime_memory_data_size(Opaque, *const StoreItem) -> usize;
     wasmtime_memory_grow(Opaque, *const StoreItem, u64, *mut u64) -> Opaque;
     wasmtime_table_get(Opaque, *const StoreItem, u64, *mut Val) -> bool;
+    wasmtime_table_grow(Opaque, *const StoreItem, u64, *const Val, *mut u64) -> Opaque;
+    wasmtime_table_set(Opaque, *const StoreItem, u64, *const Val) -> Opaque;
+    wasm_valtype_new(u8) -> Opaque;
+    wasm_valtype_vec_new(*mut PointerVec, usize, *const Opaque);
+    wasm_functype_new(*mut PointerVec, *mut PointerVec) -> Opaque;
+    wasmtime_func_new_unchecked(Opaque, Opaque, Callback, *mut c_void, Option<Finalizer>, *mut Func);
+    wasmtime_caller_context(Opaque) -> Opaque;
+    wasmtime_trap_new(*const c_char, usize) -> Opaque;
     wasmtime_func_type(Opaque, *const Func) -> Opaque;
     wasm_functype_params(Opaque) -> *const PointerVec;
     wasm_functype_results(Opaque) -> *const PointerVec;
@@ -223,6 +239,8 @@ impl Functions {
             let why = match whole.split_once("wasm trap: ") {
                 _ if code == OUT_OF_FUEL => "it has used up its fuel: does it loop for ever?",
                 Some((_, why)) => why.lines().next().unwrap_or_default(),
+                // The reason that a function of this program has given.
+                None if whole.contains("Caused by:") => whole.lines().last().unwrap_or_default().trim(),
                 None => whole.lines().next().unwrap_or_default(),
             };
             let name = trace.items().first().map(|frame| (self.wasmtime_frame_func_name)(*frame));

@@ -7,11 +7,13 @@
 //! this name.
 #![allow(unsafe_code)]
 
+mod calls;
 mod congestion;
 mod functions;
 mod guest;
 mod interface;
 mod module;
+mod policy;
 mod qdisc;
 mod router;
 mod table;

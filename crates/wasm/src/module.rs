@@ -1,8 +1,8 @@
 //! What a module declares: the types of its functions, and an instance that has only been asked for
 //! its table.
 
-use crate::interface::{Func, RawVal, StoreItem};
-use crate::wasmtime::{Module, Store};
+use crate::interface::{Func, RawVal};
+use crate::wasmtime::{Memory, Module, Store};
 
 /// The function that a file exports, its memory, and its table of functions.
 pub const EXPORTS: [&str; 3] = ["flowloom_plugin", "memory", "__indirect_function_table"];
@@ -82,7 +82,7 @@ pub struct Bare {
     /// The instance.
     pub store: Store,
     /// Its memory.
-    pub memory: StoreItem,
+    pub memory: Memory,
     /// The address of its table.
     pub table: u32,
 }
@@ -107,7 +107,7 @@ impl Bare {
     }
     /// Returns the memory of the instance.
     pub fn bytes(&self) -> &[u8] {
-        let (base, size) = (self.store.base(&self.memory), self.store.size(&self.memory));
+        let (base, size) = (self.memory.base(), self.memory.size());
         // Safety: nothing runs while the bytes are borrowed.
         if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(base, size) } }
     }

@@ -8,6 +8,7 @@ use crate::wasmtime::Module;
 use plugin::abi::{Counter, Head, MOST_STRUCTURES, Parameter, RoomTable, VERSION, sizes_of};
 use plugin::congestion::{CONGESTION, CongestionTable};
 use plugin::library::{MOST, MOST_BYTES};
+use plugin::policy::{POLICY, PolicyTable};
 use plugin::qdisc::{QDISC, QdiscTable};
 use plugin::router::{ROUTER, RouterTable};
 use std::ffi::{CString, c_char};
@@ -93,6 +94,7 @@ pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
         CONGESTION => read::<CongestionTable>(module, bare, grows),
         QDISC => read::<QdiscTable>(module, bare, grows),
         ROUTER => read::<RouterTable>(module, bare, grows),
+        POLICY => read::<PolicyTable>(module, bare, grows),
         _ => Err(format!("it is for room {room}, and WebAssembly has no functions for it")),
     }
 }

@@ -4,10 +4,11 @@
 //! because its structures may differ.
 
 use crate::interface::{
-    EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Func, Functions, Instance, OfExtern, OfVal, Opaque, PointerVec,
-    RawVal, StoreItem, Val, text,
+    Callback, EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Finalizer, Func, Functions, Instance, OfExtern, OfVal,
+    Opaque, PointerVec, RawVal, StoreItem, Val, text,
 };
 use std::error::Error as _;
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -212,8 +213,9 @@ impl Store {
         self.export(name, EXTERN_FUNC).map(|of| unsafe { of.func })
     }
     /// Returns the exported memory.
-    pub fn memory(&self, name: &str) -> Option<StoreItem> {
-        self.export(name, EXTERN_MEMORY).map(|of| unsafe { of.item })
+    pub fn memory(&self, name: &str) -> Option<Memory> {
+        let item = self.export(name, EXTERN_MEMORY).map(|of| unsafe { of.item })?;
+        Some(Memory { wasmtime: self.wasmtime, context: self.context, item })
     }
     /// Returns the function at an index of an exported table; `None` if there is none.
     pub fn at(&self, table: &str, index: u32) -> Option<Func> {
@@ -238,24 +240,47 @@ impl Store {
             text
         }
     }
-    /// Returns where a memory begins. It may move when it grows.
-    #[inline(always)]
-    pub fn base(&self, memory: &StoreItem) -> *mut u8 {
-        unsafe { (self.wasmtime.functions.wasmtime_memory_data)(self.context, memory) }
-    }
-    /// Returns the size of a memory in bytes.
-    pub fn size(&self, memory: &StoreItem) -> usize {
-        unsafe { (self.wasmtime.functions.wasmtime_memory_data_size)(self.context, memory) }
-    }
-    /// Lets a memory grow by some pages of 64 KiB. Returns the address of the first new one.
-    pub fn grow(&mut self, memory: &StoreItem, pages: u32) -> Option<u32> {
-        let mut before = 0;
-        let error = unsafe { (self.wasmtime.functions.wasmtime_memory_grow)(self.context, memory, pages.into(), &mut before) };
-        if error.is_null() {
-            return u32::try_from(before << 16).ok();
+    /// Makes a function of this program for modules, with its types of values, and its environment, which `end` ends with the store.
+    ///
+    /// # Safety
+    ///
+    /// The function takes such an environment, and fills the results.
+    pub unsafe fn host(&mut self, takes: &[u8], gives: u8, call: Callback, environment: *mut c_void, end: Finalizer) -> Func {
+        let f = &self.wasmtime.functions;
+        let mut made = Func::NONE;
+        unsafe {
+            let list = |kinds: &[u8]| {
+                let kinds: Vec<Opaque> = kinds.iter().map(|kind| (f.wasm_valtype_new)(*kind)).collect();
+                let mut list = PointerVec::EMPTY;
+                (f.wasm_valtype_vec_new)(&mut list, kinds.len(), kinds.as_ptr());
+                list
+            };
+            let of = (f.wasm_functype_new)(&mut list(takes), &mut list(&[gives]));
+            (f.wasmtime_func_new_unchecked)(self.context, of, call, environment, Some(end), &mut made);
+            (f.wasm_functype_delete)(of);
         }
-        unsafe { (self.wasmtime.functions.wasmtime_error_delete)(error) };
-        None
+        made
+    }
+    /// Adds functions to an exported table. Returns the index of the first one.
+    pub fn add(&mut self, table: &str, functions: &[Func]) -> Option<u32> {
+        let f = &self.wasmtime.functions;
+        let table = unsafe { self.export(table, EXTERN_TABLE)?.item };
+        let value = |func| Val { kind: FUNCREF, of: OfVal { func } };
+        let mut first = 0;
+        unsafe {
+            let delete = |error: Opaque| {
+                error.is_null() || {
+                    (f.wasmtime_error_delete)(error);
+                    false
+                }
+            };
+            let done =
+                delete((f.wasmtime_table_grow)(self.context, &table, functions.len() as u64, &value(Func::NONE), &mut first))
+                    && (first..)
+                        .zip(functions)
+                        .all(|(at, func)| delete((f.wasmtime_table_set)(self.context, &table, at, &value(*func))));
+            done.then_some(first as u32)
+        }
     }
     /// Calls a function. Results replace arguments.
     ///
@@ -268,5 +293,44 @@ impl Store {
         let call = self.wasmtime.functions.wasmtime_func_call_unchecked;
         let error = unsafe { call(self.context, function, words.as_mut_ptr(), words.len(), &mut trap) };
         if error.is_null() && trap.is_null() { Ok(()) } else { Err(unsafe { self.wasmtime.functions.why(error, trap) }) }
+    }
+}
+
+/// The memory of an instance. It must not be used after its store has ended.
+#[derive(Clone, Copy)]
+pub struct Memory {
+    wasmtime: &'static Wasmtime,
+    context: Opaque,
+    item: StoreItem,
+}
+
+impl Memory {
+    /// Returns where it begins. It may move when it grows.
+    #[inline(always)]
+    pub fn base(&self) -> *mut u8 {
+        unsafe { (self.wasmtime.functions.wasmtime_memory_data)(self.context, &self.item) }
+    }
+    /// Returns its size in bytes.
+    pub fn size(&self) -> usize {
+        unsafe { (self.wasmtime.functions.wasmtime_memory_data_size)(self.context, &self.item) }
+    }
+    /// Lets it grow by some pages of 64 KiB. Returns the address of the first new one.
+    pub fn grow(&self, pages: u32) -> Option<u32> {
+        let mut before = 0;
+        let error = unsafe { (self.wasmtime.functions.wasmtime_memory_grow)(self.context, &self.item, pages.into(), &mut before) };
+        if error.is_null() {
+            return u32::try_from(before << 16).ok();
+        }
+        unsafe { (self.wasmtime.functions.wasmtime_error_delete)(error) };
+        None
+    }
+    /// Returns the memory for a function of this program that a module calls.
+    pub fn of_caller(&self, caller: Opaque) -> Memory {
+        Memory { context: unsafe { (self.wasmtime.functions.wasmtime_caller_context)(caller) }, ..*self }
+    }
+    /// Returns a trap with a reason.
+    #[cold]
+    pub fn trap(&self, why: &str) -> Opaque {
+        unsafe { (self.wasmtime.functions.wasmtime_trap_new)(why.as_ptr().cast(), why.len()) }
     }
 }

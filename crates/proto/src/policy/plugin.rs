@@ -1,6 +1,6 @@
 //! Plug-ins: a policy from a file that is loaded at run time.
 //!
-//! The file `path` is a shared library with a table of functions. docs/plugins.md explains how to write
+//! The file `path` is a shared library or a module of WebAssembly with a table of functions. docs/plugins.md explains how to write
 //! it. `path = "example"` is the plug-in that flowloom contains: PIAS.
 //!
 //! Source: the plug-in.
@@ -31,7 +31,7 @@ use base::{FlowId, FlowMap, Time, TimerKey};
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "a policy from a file: a shared library",
+    summary: "a policy from a file: a shared library or a module of WebAssembly",
     source: "the plug-in",
     implies: &[("policy.path", EXAMPLE_FILE), ("qdisc.kind", "strict"), ("qdisc.classes", "8")],
     packets_only: "it changes packets",
@@ -42,8 +42,8 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of all plug-ins.
     pub struct Common {
-        /// The file of the plug-in, relative to the folder of the scenario: a shared library; `example`: the plug-in that flowloom
-        /// contains.
+        /// The file of the plug-in, relative to the folder of the scenario: a shared library or a module of WebAssembly; `example`:
+        /// the plug-in that flowloom contains.
         path: String = "", "";
     }
 }
