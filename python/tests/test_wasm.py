@@ -14,7 +14,7 @@ import flowloom.__main__ as command
 import pytest
 from test_plugins import ROOT, digests, folder, scenario
 
-__all__ = ["folder"]
+__all__ = ["folder", "wat2wasm"]
 
 # Where the tests must all run, a missing package is a failure.
 if importlib.util.find_spec("wasmtime") is None and "CI" not in os.environ:
@@ -32,6 +32,9 @@ CREATE = "(i64.store (local.get $own) (i64.load (local.get $host)))"
 OPEN = "(i64.store offset=8 (local.get $state) (i64.load offset=16 (local.get $own)))"
 ASKED = '(func (export "flowloom_plugin") (result i32) (i32.const 1024))'
 FUNCTIONS = '"\\01\\00\\00\\00" "\\02\\00\\00\\00" "\\03\\00\\00\\00" "\\04\\00\\00\\00"'
+# A table whose sizes of structures would be after the end of the memory.
+CUT_OFF = """(func (export "flowloom_plugin") (result i32)
+  (i64.store (i32.const 0xfff0) (i64.const 0x100000001)) (i32.store (i32.const 0xfff8) (i32.const 184)) (i32.const 0xfff0))"""
 SIZES = '"\\01\\00\\00\\00" "\\01\\00\\00\\00" "\\b8\\00\\00\\00"'
 TEXTS = '"\\00\\08\\00\\00" "\\10\\08\\00\\00" "\\30\\08\\00\\00"'
 PARAMETERS = '"\\00\\05\\00\\00" "\\03\\00\\00\\00\\00\\00\\00\\00"'
@@ -84,7 +87,15 @@ REFUSED = {
     "negative table": (changed(("(i32.const 1024))\n", "(i32.const -8))\n")), "has the address 4294967288"),
     "unaligned table": (changed(("(i32.const 1024))\n", "(i32.const 1028))\n")), "not a multiple of 8"),
     "version": (changed((SIZES, SIZES.replace("01", "07", 1))), "version 7 of plug-ins"),
-    "room": (changed((SIZES, '"\\01\\00\\00\\00" "\\02\\00\\00\\00" "\\b8\\00\\00\\00"')), "it is for room 2, and WebAssembly"),
+    "room": (
+        changed((SIZES, '"\\01\\00\\00\\00" "\\06\\00\\00\\00" "\\b8\\00\\00\\00"')),
+        "it is for room 6, which this program does not",
+    ),
+    "another room": (
+        changed((SIZES, SIZES.replace('"\\01\\00\\00\\00" "\\01', '"\\01\\00\\00\\00" "\\02'))),
+        "its `table` has 184 bytes instead of",
+    ),
+    "sizes across the end": (changed((ASKED, CUT_OFF)), "has the address 65520"),
     "size": (changed((SIZES, SIZES.replace("b8", "b0"))), "its `table` has 176 bytes instead of 184"),
     "name outside": (
         changed((TEXTS, TEXTS.replace("\\00\\08\\00\\00", "\\00\\08\\ff\\00"))),

@@ -22,9 +22,9 @@ const MOST_QUEUED: u32 = 10_000;
 pub mod region {
     use super::{Endpoint, GuestContext, Packet, Sample};
     /// The most functions that a module may call.
-    pub const MOST_CALLS: usize = 9;
+    pub const MOST_CALLS: usize = 14;
     pub const ENDPOINT: u32 = super::OF_ROOM;
-    /// `flowloom_policy_calls`.
+    /// `flowloom_policy_calls` or `flowloom_transport_calls`.
     pub const CALLS: u32 = ENDPOINT + size_of::<Endpoint>() as u32;
     pub const SAMPLE: u32 = CALLS + 4 * MOST_CALLS as u32;
     /// From here on, cache lines of most calls.
@@ -33,7 +33,7 @@ pub mod region {
     pub const OWN: u32 = (CONTEXT + size_of::<GuestContext>() as u32).next_multiple_of(16);
 }
 
-/// A context in an instance: `flowloom_policy_context` of wasm32.
+/// A context in an instance: `flowloom_context` and `flowloom_policy_context` of wasm32.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct GuestContext {
@@ -94,6 +94,11 @@ impl<C> HostCall<'_, C> {
         }
         // Safety: within the memory.
         Ok(unsafe { self.memory.base().add(at).cast() })
+    }
+    /// Reads a structure of whole numbers.
+    pub fn read<T: Copy>(&self, argument: usize) -> Result<T, String> {
+        // Safety: within the memory.
+        Ok(unsafe { self.structure::<T>(argument)?.read_unaligned() })
     }
     /// Makes a call that fills a structure of whole numbers, unless it fails.
     pub fn fill<T: Copy>(&self, argument: usize, mut value: T, run: impl FnOnce(*mut T) -> i32) -> Result<u64, String> {

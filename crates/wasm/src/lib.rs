@@ -17,6 +17,7 @@ mod policy;
 mod qdisc;
 mod router;
 mod table;
+mod transport;
 mod wasmtime;
 
 use plugin::library::{Code, Library};

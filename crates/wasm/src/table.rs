@@ -11,6 +11,7 @@ use plugin::library::{MOST, MOST_BYTES};
 use plugin::policy::{POLICY, PolicyTable};
 use plugin::qdisc::{QDISC, QdiscTable};
 use plugin::router::{ROUTER, RouterTable};
+use plugin::transport::{TRANSPORT, TransportTable};
 use std::ffi::{CString, c_char};
 use std::ptr;
 
@@ -95,7 +96,8 @@ pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
         QDISC => read::<QdiscTable>(module, bare, grows),
         ROUTER => read::<RouterTable>(module, bare, grows),
         POLICY => read::<PolicyTable>(module, bare, grows),
-        _ => Err(format!("it is for room {room}, and WebAssembly has no functions for it")),
+        TRANSPORT => read::<TransportTable>(module, bare, grows),
+        _ => Err(format!("it is for room {room}, which this program does not have")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Plug-ins: a protocol from a file that is loaded at run time.
 //!
 //! The file `path` is a shared library or a module of WebAssembly with a table of functions, or a
-//! Python file with a class. It is a congestion controller on the TCP machine, or, as a shared library, a
+//! Python file with a class. It is a congestion controller on the TCP machine, or, unless it is in Python, a
 //! whole transport. The parameters of a controller follow those of the TCP machine; a whole transport has only its
 //! own. docs/plugins.md explains how to write both. `path = "example"` is a controller that flowloom
 //! contains: DCTCP. `path = "example_transport"` is a transport that flowloom contains: its receivers
