@@ -10,7 +10,7 @@ use crate::interface::{Func, I32, Opaque, RawVal};
 use crate::module::EXPORTS;
 use crate::wasmtime::Memory;
 use plugin::abi::{OK, Packet};
-use plugin::transport::{Context, Endpoint, Sample};
+use plugin::host::{Context, Endpoint, Sample};
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;

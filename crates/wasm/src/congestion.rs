@@ -31,7 +31,7 @@ mod region {
     /// From here on, cache lines of `on_ack`.
     pub const WINDOW: u32 = (RESULT + 8).next_multiple_of(64);
     pub const ACK: u32 = WINDOW + 16;
-    pub const OWN: u32 = (ACK + 80).next_multiple_of(16);
+    pub const OWN: u32 = (ACK + size_of::<super::Ack>() as u32).next_multiple_of(16);
 }
 
 impl Room for CongestionTable {

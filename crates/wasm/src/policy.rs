@@ -6,8 +6,8 @@ use crate::interface::{I32, I64};
 use crate::module::{CREATE, roles};
 use crate::table::Room;
 use plugin::abi::{Head, Packet, Value};
+use plugin::host::{Endpoint, Sample, SeenFlow};
 use plugin::policy::{PolicyCalls, PolicyContext, PolicyTable};
-use plugin::transport::{Endpoint, Sample, SeenFlow};
 use std::ffi::c_void;
 
 roles! {
