@@ -24,15 +24,17 @@
     (i64.store offset=8 (local.get $state) (i64.load offset=8 (local.get $before)))
     (i32.const 0))
 
-  ;; The acknowledgment: acked 8, slow_start 16, snd_una 24, snd_nxt 32, ece 64, window_limited 65, may_change 66. The window: cwnd 0,
-  ;; ssthresh 8.
+  ;; The acknowledgment: acked 8, slow_start 16, snd_una 24, snd_nxt 32, and the bytes ece 64, window_limited 65, may_change 66. The
+  ;; window: cwnd 0, ssthresh 8.
   (func $on_ack (param $own i32) (param $state i32) (param $window i32) (param $ack i32) (result i32)
-    (local $acked i64) (local $marked i64) (local $cwnd i64) (local $owed i64)
+    (local $new i64) (local $acked i64) (local $marked i64) (local $cwnd i64) (local $owed i64) (local $more i64) (local $flags i32)
+    (local.set $new (i64.load offset=8 (local.get $ack)))
+    (local.set $flags (i32.load offset=64 (local.get $ack)))
     ;; RFC 8257 section 3.3, steps 1 to 3.
-    (local.set $acked (i64.add (i64.load offset=24 (local.get $state)) (i64.load offset=8 (local.get $ack))))
+    (local.set $acked (i64.add (i64.load offset=24 (local.get $state)) (local.get $new)))
     (local.set $marked (i64.load offset=32 (local.get $state)))
-    (if (i32.load8_u offset=64 (local.get $ack))
-      (then (local.set $marked (i64.add (local.get $marked) (i64.load offset=8 (local.get $ack))))))
+    (if (i32.and (local.get $flags) (i32.const 0xff))
+      (then (local.set $marked (i64.add (local.get $marked) (local.get $new)))))
     ;; Steps 4 to 8.
     (if (i64.gt_u (i64.load offset=24 (local.get $ack)) (i64.load offset=16 (local.get $state)))
       (then
@@ -49,19 +51,18 @@
         (local.set $marked (i64.const 0))))
     (i64.store offset=24 (local.get $state) (local.get $acked))
     (i64.store offset=32 (local.get $state) (local.get $marked))
-    ;; The window grows if it may.
-    (if (i32.eqz (i32.load8_u offset=66 (local.get $ack))) (then (return (i32.const 0))))
-    (if (i32.eqz (i32.load8_u offset=65 (local.get $ack))) (then (return (i32.const 0))))
+    ;; The window grows if it may, and if it limits the sender.
+    (if (i32.ne (i32.and (local.get $flags) (i32.const 0x010100)) (i32.const 0x010100)) (then (return (i32.const 0))))
     (local.set $cwnd (i64.load (local.get $window)))
     (if (i64.lt_u (local.get $cwnd) (i64.load offset=8 (local.get $window)))
       (then
         (i64.store (local.get $window) (i64.add (local.get $cwnd) (i64.load offset=16 (local.get $ack))))
         (return (i32.const 0))))
     ;; One segment per window of bytes acknowledged.
-    (local.set $owed
-      (i64.add (i64.load (local.get $state)) (i64.mul (i64.load (local.get $own)) (i64.load offset=8 (local.get $ack)))))
-    (i64.store (local.get $window) (i64.add (local.get $cwnd) (i64.div_u (local.get $owed) (local.get $cwnd))))
-    (i64.store (local.get $state) (i64.rem_u (local.get $owed) (local.get $cwnd)))
+    (local.set $owed (i64.add (i64.load (local.get $state)) (i64.mul (i64.load (local.get $own)) (local.get $new))))
+    (local.set $more (i64.div_u (local.get $owed) (local.get $cwnd)))
+    (i64.store (local.get $window) (i64.add (local.get $cwnd) (local.get $more)))
+    (i64.store (local.get $state) (i64.sub (local.get $owed) (i64.mul (local.get $more) (local.get $cwnd))))
     (i32.const 0))
 
   (func $most_of (param $a i64) (param $b i64) (result i64)

@@ -4,6 +4,7 @@
 //! the Python package `wasmtime` has the same structures.
 
 use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 use std::ptr;
 
 /// A pointer to something that only wasmtime knows.
@@ -117,14 +118,14 @@ pub type Finalizer = unsafe extern "C" fn(*mut c_void);
 pub struct RawVal {
     /// An `i64`, or an `i32` in its lower half.
     pub word: u64,
-    rest: u64,
+    rest: MaybeUninit<u64>,
 }
 
 impl RawVal {
     /// Returns an argument.
     #[inline(always)]
     pub fn new(word: u64) -> RawVal {
-        RawVal { word, rest: 0 }
+        RawVal { word, rest: MaybeUninit::uninit() }
     }
 }
 
