@@ -6,8 +6,8 @@
 //! A plug-in belongs to a room, and exports a table of functions. The module of a room ([`congestion`],
 //! [`transport`], [`policy`], [`qdisc`], [`router`]) has the table, the trait that an author implements,
 //! and an example; [`host`] is what transports and policies share. [`abi`] is common to all tables, and
-//! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation. [`library`]
-//! is the side of the simulator: it checks tables.
+//! `include/flowloom.h` has the same for C. [`author`] makes a table from an implementation, and [`mock`]
+//! is a simulator for its tests. [`library`] is the side of the simulator: it checks tables.
 //!
 //! ```
 //! use flowloom_plugin::{Ack, Congestion, Declaration, Flow, Host, Loss, Values, Window};
@@ -44,6 +44,7 @@ pub mod congestion;
 pub mod example;
 pub mod host;
 pub mod library;
+pub mod mock;
 pub mod policy;
 pub mod qdisc;
 pub mod router;

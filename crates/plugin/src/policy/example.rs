@@ -2,10 +2,10 @@
 //!
 //! Source: W. Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data Centers", NSDI 2015, section 4.
 
-use super::{Cx, Policy};
 use crate::abi::{Packet, Parameter, Type};
 use crate::author::{Declaration, Values};
 use crate::host::{Endpoint, USES_CLASSES};
+use crate::policy::{Cx, Policy};
 use std::collections::BTreeMap;
 
 /// The policy of a host.
@@ -87,5 +87,55 @@ impl Policy for Example {
 
     fn on_close(&mut self, flow: u32, _: &mut Cx<'_>) {
         self.flows.remove(&flow);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::Value;
+    use crate::mock::Mock;
+
+    const MSS: u64 = 1460;
+
+    /// The policy of a host with flow 5, with thresholds of 2 and 4 packets. `aging` is the number of timeouts.
+    fn opened(aging: u64) -> (Example, Mock) {
+        let (nic_rate_bps, host_rate_bps) = (10_000_000_000, 10_000_000_000);
+        let endpoint = Endpoint { mtu: 1500, header: 40, nic_rate_bps, host_rate_bps, max_rtt_ps: 20_000_000, classes: 8 };
+        let mut policy = Example::create(&endpoint, Values(&[3, 2 * MSS, 2, 0, aging].map(Value))).unwrap();
+        let mut simulator = Mock::new(MSS, 10 * MSS);
+        simulator.policy(|cx| policy.on_open(5, cx));
+        (policy, simulator)
+    }
+
+    /// The class of a packet of data.
+    fn class(policy: &mut Example, simulator: &mut Mock, number: u64) -> u8 {
+        let mut packet = Packet::data(5, number * MSS, MSS as u16, 40);
+        simulator.policy(|cx| policy.on_send(&mut packet, cx));
+        packet.prio
+    }
+
+    #[test]
+    fn a_flow_moves_down_at_each_threshold() {
+        let (mut policy, mut simulator) = opened(0);
+        let classes = [0, 1, 2, 3, 4, 5].map(|number| class(&mut policy, &mut simulator, number));
+        assert_eq!(classes, [0, 0, 0, 1, 1, 2]);
+        // ACKs are in the first class.
+        let mut ack = Packet { prio: 7, ..Packet::bare(5, Packet::ACK, 40) };
+        simulator.policy(|cx| policy.on_send(&mut ack, cx));
+        assert_eq!(ack.prio, 0);
+    }
+
+    #[test]
+    fn consecutive_timeouts_return_a_flow_to_the_first_class() {
+        let (mut policy, mut simulator) = opened(2);
+        assert_eq!(class(&mut policy, &mut simulator, 5), 2);
+        simulator.policy(|cx| policy.on_timeout(5, cx));
+        // An ACK of new bytes begins the count of timeouts again.
+        simulator.policy(|cx| policy.on_receive(&Packet { offset: 5 * MSS, ..Packet::bare(5, Packet::ACK, 40) }, cx));
+        simulator.policy(|cx| policy.on_timeout(5, cx));
+        assert_eq!(class(&mut policy, &mut simulator, 5), 2);
+        simulator.policy(|cx| policy.on_timeout(5, cx));
+        assert_eq!(class(&mut policy, &mut simulator, 5), 0);
     }
 }
