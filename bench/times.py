@@ -63,7 +63,7 @@ def first_tables(flowloom: str, folder: Path) -> list[tuple[str, float, float]]:
     for lang, source, limit in (("python", "mine.py", 2.0), ("c", "mine.c", 10.0), ("rust", "mine.rs", 10.0)):
         out = folder / lang
         subprocess.run([flowloom, "new", "transport", "mine", "--lang", lang, "--out", str(out)], check=True, capture_output=True)
-        build = plugins.project("mine", lang).build
+        build = plugins.project("transport", "mine", lang).build
         with (out / source).open("a", encoding="utf-8") as file:
             file.write("\n")
         began = time.perf_counter()
@@ -76,7 +76,7 @@ def first_tables(flowloom: str, folder: Path) -> list[tuple[str, float, float]]:
 
 def python_factor(flowloom: str, folder: Path) -> float:
     """Returns the CPU time of a run with DCTCP as a plug-in in Python over that of the built-in one, both beyond their start."""
-    shutil.copy(ROOT / "crates/plugin/new/python/mine.py", folder)
+    shutil.copy(ROOT / "crates/plugin/new/transport/python/mine.py", folder)
     above, system = (ROOT / "bench/dctcp.toml").read_text(encoding="utf-8").split("[[system]]")
     variants = {"builtin": system, "python": system.replace('kind = "dctcp"', 'kind = "plugin", path = "mine.py"')}
     took = {}

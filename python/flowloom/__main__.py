@@ -408,7 +408,7 @@ def new(options: Options) -> int:
     from flowloom.cli import plugins
 
     out = Path(console.path(options.get("out") or "."))
-    return plugins.new(options["name"], options["lang"], out, bool(options.get("overwrite")))
+    return plugins.new(options["part"], options["name"], options["lang"], out, bool(options.get("overwrite")))
 
 
 def papers(options: Options) -> int:

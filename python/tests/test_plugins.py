@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -48,23 +49,52 @@ def scenario(*transports: str) -> str:
     return NET + "\n".join(systems)
 
 
-@pytest.mark.parametrize("lang", ["python", "c", "rust"])
-def test_a_new_plug_in_runs_and_its_test_passes(lang: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+PARTS = ["transport", "whole_transport", "policy", "qdisc", "router"]
+RIVALS = {
+    "transport": ["DCTCP"], "whole_transport": ["DCTCP"], "policy": ["PIAS"], "qdisc": ["strict"], "router": ["LetFlow", "ECMP"],
+}  # fmt: skip
+"""The other systems of the scenario of each template."""
+
+
+# One folder for all plug-ins of a language: `cargo` builds the crate for authors once.
+@pytest.mark.parametrize(("lang", "end", "parts"), [("python", "py", PARTS[:1]), ("c", "c", PARTS), ("rust", "rs", PARTS)])
+def test_new_plug_ins_run_and_their_tests_pass(
+    lang: str, end: str, parts: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     if lang == "rust" and shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
-    assert command.main(["new", "transport", "quick", "--lang", lang]) == 0
-    written, hint = capfd.readouterr()
-    assert f"quick.{'py' if lang == 'python' else lang[0] if lang == 'c' else 'rs'}" in written.splitlines()
-    assert "`flowloom run quick.toml`" in hint
-    assert command.main(["run", "quick.toml"]) == 0
-    table = capfd.readouterr().out
-    rows = [line.split() for line in table.splitlines() if line.startswith(("quick", "DCTCP"))]
-    assert len(rows) == 2 and rows[0][1:] == rows[1][1:], table
-    found = digests("results/quick")
-    assert found["quick"] == found["DCTCP"]
-    test = plugins.project("quick", lang).test.replace("python ", f"{sys.executable} ")
-    done = subprocess.run(test, shell=True, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for part in parts:
+        name = f"quick_{part}"
+        assert command.main(["new", part, name, "--lang", lang, "--overwrite"]) == 0
+        written, hint = capfd.readouterr()
+        assert {f"{name}.{end}", f"{name}.toml"} < set(written.splitlines()) and f"`flowloom run {name}.toml`" in hint
+        assert command.main(["run", f"{name}.toml"]) == 0
+        table = capfd.readouterr().out
+        rows = [line.split() for line in table.splitlines()]
+        found = digests(f"results/{name}")
+        assert set(found) == {name, *RIVALS[part]} <= {row[0] for row in rows if row}, table
+        # Templates that are the same protocol as a built-in one.
+        if part in ("transport", "policy"):
+            assert found[name] == found[RIVALS[part][0]], part
+        test = plugins.project(part, name, lang).test
+        assert f"test: `{test}`" in hint
+        test = test.replace("python ", f"{sys.executable} ")
+        done = subprocess.run(test, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "running 0 tests" not in done.stdout, done.stdout + done.stderr
+
+
+def test_what_has_no_template_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for part in PARTS[1:]:
+        assert command.main(["new", part, "mine", "--lang", "python"]) == 2
+        error = capfd.readouterr().err
+        assert f"a plug-in for `{part}` is written in C or Rust" in error and "`flowloom new transport mine --lang python`" in error
+    assert not list(folder.iterdir())
+
+
+def test_commands_for_another_folder_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["new", "router", "mine", "--lang", "c", "--out", "a b"]) == 0
+    for printed in re.findall(r"(?:built by|test:) `(.*?)`", capfd.readouterr().err):
+        assert printed.startswith("cd 'a b' && ") and subprocess.run(printed, shell=True, cwd=folder, check=False).returncode == 0
 
 
 def test_a_new_plug_in_replaces_nothing(folder: Path) -> None:
@@ -79,7 +109,7 @@ def test_a_new_plug_in_replaces_nothing(folder: Path) -> None:
 def test_python_gives_the_bytes_of_the_built_in_transport(folder: Path) -> None:
     text = (ROOT / "bench/dctcp.toml").read_text(encoding="utf-8").replace("10ms", "500us")
     above, system = text.split("[[system]]")
-    shutil.copy(ROOT / "crates/plugin/new/python/mine.py", folder)
+    shutil.copy(ROOT / "crates/plugin/new/transport/python/mine.py", folder)
     mine = system.replace('"DCTCP"', '"mine"').replace('kind = "dctcp"', 'kind = "plugin", path = "mine.py"')
     (folder / "s.toml").write_text(f"{above}[[system]]{system}\n[[system]]{mine}")
     assert command.main(["run", "s.toml", "--out", "r", "--threads", "2"]) == 0
@@ -106,7 +136,7 @@ def test_python_gives_the_bytes_of_the_built_in_transport(folder: Path) -> None:
 def test_a_class_that_does_not_fit_is_refused(
     old: str, new: str, why: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    text = (ROOT / "crates/plugin/new/python/mine.py").read_text(encoding="utf-8")
+    text = (ROOT / "crates/plugin/new/transport/python/mine.py").read_text(encoding="utf-8")
     assert old in text
     (folder / "mine.py").write_text(text.replace(old, new))
     (folder / "s.toml").write_text(scenario('{ kind = "plugin", path = "mine.py" }'))
@@ -128,7 +158,7 @@ def test_a_class_that_does_not_fit_is_refused(
 def test_an_exception_ends_the_run_with_its_line(
     old: str, new: str, why: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    text = (ROOT / "crates/plugin/new/python/mine.py").read_text(encoding="utf-8")
+    text = (ROOT / "crates/plugin/new/transport/python/mine.py").read_text(encoding="utf-8")
     assert old in text
     (folder / "mine.py").write_text(text.replace(old, new))
     (folder / "s.toml").write_text(scenario('{ kind = "plugin", path = "mine.py" }'))
@@ -138,7 +168,7 @@ def test_an_exception_ends_the_run_with_its_line(
 
 
 def test_extreme_windows_of_python_are_bounded(folder: Path) -> None:
-    text = (ROOT / "crates/plugin/new/python/mine.py").read_text(encoding="utf-8")
+    text = (ROOT / "crates/plugin/new/transport/python/mine.py").read_text(encoding="utf-8")
     for value in ("0", "1 << 63"):
         changed = text.replace("window.cwnd += ack.slow_start", f"window.cwnd = {value}")
         (folder / "mine.py").write_text(changed)

@@ -77,7 +77,7 @@ pub enum Command {
     Examples(ExamplesArgs),
     /// Copy a notebook with an exercise to this folder; without a name, list the exercises
     Lab(LabArgs),
-    /// Write a plug-in to change: its source, a scenario that compares it with DCTCP, and a test
+    /// Write a plug-in to change: its source, a scenario that compares it with a built-in protocol, and a test
     New(NewArgs),
     /// Reproduce the figures of a paper and check its claims; without a name, list the papers
     Papers(PapersArgs),

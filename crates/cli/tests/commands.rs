@@ -499,7 +499,11 @@ fn new_plug_ins_are_written_by_python() {
         "command": "new", "part": "transport", "name": "mine", "lang": "c", "out": null, "overwrite": false
     });
     assert_eq!(options, expected);
-    for wrong in [["transport", "mine", "--lang", "java"], ["qdisc", "mine", "--lang", "c"]] {
+    for part in ["whole_transport", "policy", "qdisc", "router"] {
+        let Outcome::Python(options) = flowloom(&["new", part, "mine", "--lang", "rust"]) else { panic!("not handed to Python") };
+        assert_eq!((&options["part"], &options["lang"]), (&part.into(), &"rust".into()));
+    }
+    for wrong in [["transport", "mine", "--lang", "java"], ["queue", "mine", "--lang", "c"]] {
         assert_eq!(flowloom(&[&["new"], &wrong[..]].concat()), Outcome::Exit(exit::INPUT));
     }
     let Outcome::Exit(exit::INPUT) = flowloom(&["explain", "none.so"]) else { panic!("a file that does not exist") };

@@ -3,6 +3,7 @@
 
 pub mod author;
 pub mod controller;
+pub mod example;
 
 use crate::abi::{Flow, Head, Own, RoomTable, StateBytes, Value};
 use std::ffi::c_void;

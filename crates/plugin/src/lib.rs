@@ -41,7 +41,6 @@ pub mod abi;
 pub mod author;
 pub mod block;
 pub mod congestion;
-pub mod example;
 pub mod host;
 pub mod library;
 pub mod mock;

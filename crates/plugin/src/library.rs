@@ -5,7 +5,6 @@
 use crate::abi::{Counter, Create, Head, KNOWS_DEADLINE, KNOWS_SIZE, OK, Parameter, RoomTable, Type, VERSION, Value};
 use crate::block::Block;
 use crate::congestion::{self, CONGESTION, CongestionTable};
-use crate::example;
 use crate::policy::{self, POLICY, PolicyTable};
 use crate::qdisc::{self, QDISC, QdiscTable};
 use crate::router::{self, ROUTER, RouterTable};
@@ -190,7 +189,7 @@ impl Library {
     }
     /// Returns the plug-in of this crate: `path = "example"`.
     pub fn example() -> &'static Library {
-        static TABLE: CongestionTable = congestion::author::table::<example::Example>();
+        static TABLE: CongestionTable = congestion::author::table::<congestion::example::Example>();
         static EXAMPLE: OnceLock<Library> = OnceLock::new();
         EXAMPLE.get_or_init(|| Library::of_crate(&TABLE, EXAMPLE_FILE))
     }

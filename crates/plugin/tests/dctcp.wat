@@ -1,4 +1,4 @@
-;; DCTCP (RFC 8257 section 3) in the text format of WebAssembly, written by hand for the tests: the same arithmetic as crates/plugin/new/c/mine.c.
+;; DCTCP (RFC 8257 section 3) in the text format of WebAssembly, written by hand for the tests: the same arithmetic as crates/plugin/new/transport/c/mine.c.
 ;;
 ;; The layout is that of include/flowloom.h compiled for wasm32: pointers and functions are words of 32 bits. All numbers are whole: alpha is in
 ;; parts per billion, the window in bytes, both rounded down. Products are below 2^64 for windows and bytes per round trip below 9 GB.

@@ -332,7 +332,7 @@ fn instructions(work: &Work) -> Option<f64> {
 /// Builds the plug-in in C that a row runs.
 fn build_plugin() {
     let root = folder().join("..");
-    let (source, include) = (root.join("crates/plugin/new/c/mine.c"), root.join("crates/plugin/include"));
+    let (source, include) = (root.join("crates/plugin/new/transport/c/mine.c"), root.join("crates/plugin/include"));
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O2", "-fPIC", "-shared", "-o"])
         .arg(root.join("target/bench-plugin.so"))

@@ -58,40 +58,43 @@ fn compile(name: &str, text: &str, more: &[&str]) -> String {
     library
 }
 
-/// The plug-in that `flowloom new` writes in C.
+/// The plug-in that `flowloom new` writes in C for congestion control.
 fn template() -> String {
-    std::fs::read_to_string(root().join("crates/plugin/new/c/mine.c")).unwrap()
+    template_of("transport", "c")
 }
 
-/// Compiles the crate for authors, without the workspace, and the example with it.
-fn rust() -> String {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let rustc = || {
-            let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
-            rustc.args(["--edition", "2024", "-O", "--out-dir"]).arg(folder());
-            rustc
-        };
-        let source = root().join("crates/plugin/src");
-        succeeds(rustc().args(["--crate-type", "rlib", "--crate-name", "flowloom_plugin"]).arg(source.join("lib.rs")));
-        let example = std::fs::read_to_string(source.join("example.rs")).unwrap().replace("crate::", "flowloom_plugin::");
-        std::fs::write(folder().join("rust.rs"), format!("{example}\nflowloom_plugin::export!(congestion, Example);\n")).unwrap();
-        let library = format!("flowloom_plugin={}", folder().join("libflowloom_plugin.rlib").display());
-        succeeds(rustc().args(["--crate-type", "cdylib", "--extern", &library]).arg(folder().join("rust.rs")));
-    });
-    format!("{}rust{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+/// The plug-in that `flowloom new` writes for a part of a system in a language.
+fn template_of(part: &str, lang: &str) -> String {
+    let end = if lang == "rust" { "rs" } else { lang };
+    std::fs::read_to_string(root().join(format!("crates/plugin/new/{part}/{lang}/mine.{end}"))).unwrap()
+}
+
+fn rustc() -> Command {
+    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
+    rustc.args(["--edition", "2024", "-O", "--out-dir"]).arg(folder());
+    rustc
 }
 
 /// Compiles a plug-in in Rust, whose text uses the crate for authors. Returns the name of the library.
-fn rust_plugin(name: &str, text: &str) -> String {
-    rust();
+fn rust(name: &str, text: &str) -> String {
+    static CRATE: OnceLock<()> = OnceLock::new();
+    // Without the workspace.
+    CRATE.get_or_init(|| {
+        let source = root().join("crates/plugin/src/lib.rs");
+        succeeds(rustc().args(["--crate-type", "rlib", "--crate-name", "flowloom_plugin"]).arg(source));
+    });
     let source = folder().join(format!("{name}.rs"));
     std::fs::write(&source, text).unwrap();
-    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
     let library = format!("flowloom_plugin={}", folder().join("libflowloom_plugin.rlib").display());
-    rustc.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--extern", &library, "--out-dir"]).arg(folder());
-    succeeds(rustc.arg(source));
+    succeeds(rustc().args(["--crate-type", "cdylib", "--extern", &library]).arg(source));
     format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// The example of a room of the crate for authors as a library.
+fn example(room: &str) -> String {
+    let text = std::fs::read_to_string(root().join(format!("crates/plugin/src/{room}/example.rs"))).unwrap();
+    let text = text.replace("crate::", "flowloom_plugin::");
+    rust(&format!("example_{room}"), &format!("{text}\nflowloom_plugin::export!({room}, Example);\n"))
 }
 
 fn load(text: &str) -> Result<Plan, String> {
@@ -109,11 +112,25 @@ fn outcome(plan: &Plan, threads: usize) -> Result<Outcome, RunError> {
     sim::run_threads(&plan.points[0].run, Threads::Exactly(threads), EventOrder::Auto, &mut |_| Continue::Yes)
 }
 
+/// Blocks of docs/plugins.md that are parts of files are in these files.
+#[test]
+fn the_docs_show_parts_of_examples_and_templates() {
+    let page = std::fs::read_to_string(root().join("docs/plugins.md")).unwrap();
+    let parts: Vec<_> = page.split("<!-- not run: a part of crates/").skip(1).collect();
+    assert!(parts.len() >= 7, "{}", parts.len());
+    for part in parts {
+        let (path, rest) = part.split_once(';').unwrap();
+        let block = rest.split_once("```").and_then(|(_, rest)| rest.split_once('\n')).unwrap().1.split("```").next().unwrap();
+        let text = std::fs::read_to_string(root().join("crates").join(path)).unwrap();
+        assert!(block.lines().count() > 3 && text.contains(block), "the page differs from crates/{path}:\n{block}");
+    }
+}
+
 #[test]
 fn dctcp_as_a_plug_in_gives_the_same_bytes() {
     let builtin = outcome(&bench("kind = \"dctcp\""), 1).unwrap();
     assert!(builtin.counters.events > 100_000);
-    for path in ["example", &c("same", &template()), &rust()] {
+    for path in ["example", &c("same", &template()), &example("congestion")] {
         let plan = bench(&format!("kind = \"plugin\", path = \"{path}\""));
         for threads in [1, 2] {
             let outcome = outcome(&plan, threads).unwrap();

@@ -1,8 +1,13 @@
-"""New plug-ins: projects whose source, a copy of a transport, users change."""
+"""New plug-ins: projects whose source, a protocol that flowloom contains or tests, users change.
+
+The template of a part of a system in a language is the folder `crates/plugin/new/PART/LANG`, and its scenario is
+`crates/plugin/new/PART/mine.toml`. Without such a folder, the template in Rust is the example of the crate `flowloom-plugin`.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -28,46 +33,46 @@ class Project:
     """The command that tests it."""
 
 
-def project(name: str, lang: str) -> Project:
-    """Returns a plug-in called `name`. Raises `ValueError` for a name that is not allowed."""
+def project(part: str, name: str, lang: str) -> Project:
+    """Returns a plug-in called `name`. Raises `ValueError` for a name that is not allowed, and without a template."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name in RESERVED:
         raise ValueError(f"`{name}` is not a name of a plug-in\nhint: use lower case letters, digits and `_`, like `mine`")
     crate = files.carried("crates/plugin")
-    new = crate / "new"
+    template = crate / "new" / part
+    if lang == "python" and not (template / lang).exists():
+        raise ValueError(
+            f"a plug-in for `{part}` is written in C or Rust: plug-ins in Python are for congestion control only\n"
+            f"hint: use `--lang c` or `--lang rust`; in Python, `flowloom new transport {name} --lang python` works"
+        )
 
     def renamed(path: Path) -> str:
         text = path.read_text(encoding="utf-8")
         return re.sub(r"(?<![a-z])mine(?![a-z])", name, re.sub(r"\bMine\b", name.title().replace("_", ""), text))
 
-    scenario = renamed(new / "mine.toml")
+    found = {path.name.replace("mine", name): renamed(path) for path in sorted((template / lang).glob("*mine.*"))}
     if lang == "c":
-        found = {
-            f"{name}.c": renamed(new / "c/mine.c"),
-            "flowloom.h": (crate / "include/flowloom.h").read_text(encoding="utf-8"),
-            f"test_{name}.c": renamed(new / "c/test_mine.c"),
-            f"{name}.toml": scenario,
-        }
-        build = ["cc", "-std=c11", "-O2", "-fPIC", "-shared", "-o", f"{name}.so", f"{name}.c"]
-        return Project(found, build, f"cc -o test_{name} test_{name}.c && ./test_{name}")
-    if lang == "rust":
-        example = (crate / "src/example.rs").read_text(encoding="utf-8").replace("crate::", "flowloom_plugin::")
-        above, tests = example.replace('c"example"', f'c"{name}"').split("\n#[cfg(test)]")
-        source = f"{above}\nflowloom_plugin::export!(congestion, Example);\n\n#[cfg(test)]{tests}"
-        found = {
-            f"{name}.rs": source,
-            "Cargo.toml": renamed(new / "rust/Cargo.toml"),
-            f"{name}.toml": scenario.replace(f"{name}.so", f"target/release/lib{name}{SUFFIX}"),
-            "flowloom-plugin/Cargo.toml": (crate / "Cargo.toml").read_text(encoding="utf-8"),
-        }
-        for path in sorted((crate / "src").rglob("*.rs")):
+        library, test = f"{name}.so", f"cc -o test_{name} test_{name}.c && ./test_{name}"
+        found["flowloom.h"] = (crate / "include/flowloom.h").read_text(encoding="utf-8")
+        build = ["cc", "-std=c11", "-O2", "-fPIC", "-shared", "-o", library, f"{name}.c"]
+    elif lang == "rust":
+        library, test = f"target/release/lib{name}{SUFFIX}", "cargo test --offline"
+        if not found:
+            found[f"{name}.rs"] = example(crate, "congestion" if part == "transport" else part, name)
+        found["Cargo.toml"] = renamed(template.parent / "Cargo.toml")
+        for path in [crate / "Cargo.toml", *sorted((crate / "src").rglob("*.rs"))]:
             found[f"flowloom-plugin/{path.relative_to(crate).as_posix()}"] = path.read_text(encoding="utf-8")
-        return Project(found, ["cargo", "build", "--release", "--offline", "--quiet"], "cargo test --offline")
-    found = {
-        f"{name}.py": renamed(new / "python/mine.py"),
-        f"test_{name}.py": renamed(new / "python/test_mine.py"),
-        f"{name}.toml": scenario.replace(f"{name}.so", f"{name}.py"),
-    }
-    return Project(found, [], f"python test_{name}.py")
+        build = ["cargo", "build", "--release", "--offline", "--quiet"]
+    else:
+        library, test, build = f"{name}.py", f"python test_{name}.py", []
+    found[f"{name}.toml"] = renamed(template / "mine.toml").replace(f"{name}.so", library)
+    return Project(found, build, test)
+
+
+def example(crate: Path, room: str, name: str) -> str:
+    """Returns the example of a room in the crate for authors as the text of a plug-in called `name`."""
+    text = (crate / f"src/{room}/example.rs").read_text(encoding="utf-8").replace("crate::", "flowloom_plugin::")
+    above, tests = re.sub(r'c"example\w*"', f'c"{name}"', text).split("\n#[cfg(test)]")
+    return f"{above}\nflowloom_plugin::export!({room}, Example);\n\n#[cfg(test)]{tests}"
 
 
 RESERVED = frozenset({"core", "example", "false", "flowloom", "self", "std", "super", "test", "true"})
@@ -87,7 +92,9 @@ def write(made: Project, out: Path, overwrite: bool = False) -> list[Path]:
             )
         files.refuse_others(path)
     for path, content in contents.items():
-        files.put(path, content)
+        # A compiler builds what is newer than its results.
+        if not (path.is_file() and path.read_bytes() == content):
+            files.put(path, content)
     return list(contents)
 
 
@@ -104,13 +111,14 @@ def build(made: Project, out: Path) -> None:
         raise ValueError(f"`{command}` failed:\n{done.stderr.strip()}")
 
 
-def new(name: str, lang: str, out: Path, overwrite: bool) -> int:
+def new(part: str, name: str, lang: str, out: Path, overwrite: bool) -> int:
     """Writes and builds a plug-in, and prints the next commands."""
-    made = project(name, lang)
+    made = project(part, name, lang)
     for path in write(made, out, overwrite):
         say(path)
     build(made, out)
+    there = "" if out == Path() else f"cd {shlex.quote(str(out))} && "
     if made.build:
-        console.complain(f"built by `{' '.join(made.build)}`")
-    console.complain(f"next: `flowloom run {out / name}.toml`; test: `{made.test}`")
+        console.complain(f"built by `{there}{' '.join(made.build)}`")
+    console.complain(f"next: `flowloom run {out / name}.toml`; test: `{there}{made.test}`")
     return 0

@@ -34,7 +34,8 @@ pub struct LabArgs {
 Examples:
   flowloom new transport mine --lang c        write mine.c, mine.toml and a test to this folder, and build mine.so
   flowloom new transport mine --lang python   the same in Python, which needs no build
-  flowloom new transport mine --lang rust --out trial")]
+  flowloom new whole_transport mine --lang c  a transport that is no congestion control
+  flowloom new qdisc mine --lang rust --out trial")]
 pub struct NewArgs {
     /// The part of a system to write
     #[arg(value_enum)]
@@ -57,6 +58,15 @@ pub struct NewArgs {
 pub enum NewPart {
     /// A congestion control on the TCP machine
     Transport,
+    /// A transport that decides which packets hosts send, and when
+    #[value(name = "whole_transport")]
+    WholeTransport,
+    /// A policy, which sets the classes and ranks of packets at hosts
+    Policy,
+    /// A queue discipline of ports
+    Qdisc,
+    /// A router, which chooses among next hops
+    Router,
 }
 
 /// The languages of plug-ins.
@@ -66,7 +76,7 @@ pub enum Lang {
     C,
     /// Rust, built by `cargo`
     Rust,
-    /// Python
+    /// Python, for `transport` only
     Python,
 }
 

@@ -2,22 +2,13 @@
 
 use crate::common::assert_equal;
 use crate::transports::stop_and_wait;
-use crate::{c, changed_c, load, outcome, root, rust_plugin};
+use crate::{c, changed_c, example, load, outcome, template_of};
 use scenario::Plan;
 use sim::RunError;
 
 /// PIAS in C.
 fn pias() -> String {
-    std::fs::read_to_string(root().join("crates/sim/tests/plugins/pias.c")).unwrap()
-}
-
-/// The example of the crate for authors, as a plug-in in a file.
-fn example() -> String {
-    let text = std::fs::read_to_string(root().join("crates/plugin/src/policy/example.rs")).unwrap();
-    let text = text
-        .replace("use super::{Cx, Policy}", "use flowloom_plugin::policy::{Cx, Policy}")
-        .replace("crate::", "flowloom_plugin::");
-    format!("{text}\nflowloom_plugin::export!(policy, Example);\n")
+    template_of("policy", "c")
 }
 
 /// Long flows of all hosts in a short time, with losses.
@@ -30,10 +21,7 @@ fn plan(policy: &str) -> Plan {
 }
 
 #[test]
-fn the_docs_show_the_example() {
-    let text = std::fs::read_to_string(root().join("crates/plugin/src/policy/example.rs")).unwrap();
-    let blocks = crate::transports::blocks("## Policies");
-    assert!(blocks.len() == 1 && text.contains(&blocks[0]), "the docs differ from example.rs: {blocks:?}");
+fn the_scenario_of_the_docs_runs() {
     let scenario = crate::transports::section("## Policies");
     let scenario = scenario.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let plan = load(scenario).unwrap_or_else(|problems| panic!("{problems}"));
@@ -42,7 +30,7 @@ fn the_docs_show_the_example() {
 
 #[test]
 fn pias_as_a_plug_in_gives_the_same_bytes() {
-    let (in_c, in_rust) = (c("pias", &pias()), rust_plugin("example_policy", &example()));
+    let (in_c, in_rust) = (c("pias", &pias()), example("policy"));
     // (parameters of PIAS, of its plug-ins)
     for (own, of_plugins) in [
         ("", ""),

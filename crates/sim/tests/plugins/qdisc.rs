@@ -1,4 +1,4 @@
-//! Queue disciplines as plug-ins: a built-in one as a plug-in gives the same bytes; the example of docs/plugins.md
+//! Queue disciplines as plug-ins: a built-in one as a plug-in gives the same bytes; the template of `flowloom new`
 //! divides a link as its paper says; what does not fit is refused, and what has no meaning ends the run.
 
 use super::*;
@@ -7,30 +7,8 @@ use fabric::qdisc::{AnyQdisc, Qdisc as _};
 use fabric::refused::Refused;
 use proto::Packet;
 
-/// The block in C of docs/plugins.md that begins with this line.
-pub fn block(first: &str) -> String {
-    let page = std::fs::read_to_string(root().join("docs/plugins.md")).unwrap();
-    let from = page.find(&format!("```c\n{first}")).unwrap_or_else(|| panic!("no block begins with {first}")) + 5;
-    page[from..].split("```").next().unwrap().to_owned()
-}
-
 fn drr() -> String {
-    block("/* drr.c")
-}
-
-/// The example of a room as a library in Rust.
-pub fn compiled_example(room: &str) -> String {
-    super::rust();
-    let source = root().join(format!("crates/plugin/src/{room}/example.rs"));
-    let example = std::fs::read_to_string(source).unwrap().replace("crate::", "flowloom_plugin::");
-    let name = format!("rust_{room}");
-    let file = folder().join(format!("{name}.rs"));
-    std::fs::write(&file, format!("{example}\nflowloom_plugin::export!({room}, Example);\n")).unwrap();
-    let library = format!("flowloom_plugin={}", folder().join("libflowloom_plugin.rlib").display());
-    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()));
-    rustc.args(["--edition", "2024", "-O", "--out-dir"]).arg(folder());
-    succeeds(rustc.args(["--crate-type", "cdylib", "--extern", &library]).arg(&file));
-    format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+    template_of("qdisc", "c")
 }
 
 /// A marking queue in C: the rule of `ecn_threshold`.
@@ -85,7 +63,7 @@ fn a_marking_queue_as_a_plug_in_gives_the_same_bytes() {
         outcome.ports.iter_mut().for_each(|port| (port.mark_bytes, port.window_mean_queue_bytes) = (None, None));
     };
     strip(&mut builtin);
-    for path in ["example", &c("marking", MARKING), &compiled_example("qdisc")] {
+    for path in ["example", &c("marking", MARKING), &example("qdisc")] {
         let plan = bench_with(&format!("kind = \"plugin\", path = \"{path}\", limit = \"20pkt\", mark = 9"));
         for threads in [1, 2] {
             let mut outcome = outcome(&plan, threads).unwrap();
@@ -124,8 +102,9 @@ fn packet(prio: u8, n: u64, wire_len: u16) -> Packet {
 /// each has sent its quantum as often as the other or once more, and what it has kept is less than a packet.
 #[test]
 fn deficit_round_robin_divides_a_link_within_a_packet() {
-    for quantum in [1500u64, 4000] {
-        let plan = run_ports(&format!("path = '{}', limit = 'unlimited', quantum = '{quantum}B'", c("drr", &drr()))).unwrap();
+    let (in_c, in_rust) = (c("drr", &drr()), rust("rust_drr", &template_of("qdisc", "rust")));
+    for (path, quantum) in [(&in_c, 1500u64), (&in_c, 4000), (&in_rust, 1500), (&in_rust, 4000)] {
+        let plan = run_ports(&format!("path = '{path}', limit = 'unlimited', quantum = '{quantum}B'")).unwrap();
         let mut port = built(&plan);
         // Queue 5 is empty. Lengths differ from queue to queue and from packet to packet.
         let queues = [0u8, 1, 2, 3, 4, 6, 7];
@@ -162,35 +141,40 @@ fn deficit_round_robin_divides_a_link_within_a_packet() {
 
 #[test]
 fn a_full_port_drops_the_last_packet_of_its_longest_queue() {
-    let plan = run_ports(&format!("path = '{}', limit = '3pkt'", c("drr_full", &drr()))).unwrap();
-    let mut port = built(&plan);
-    let mut drops = Vec::new();
-    for (n, prio) in [2, 2, 6, 6, 2, 7].into_iter().enumerate() {
-        let mut refused = Refused::new();
-        port.enqueue(&mut packet(prio, n as u64, 1500), Time(0), &mut refused);
-        drops.extend(refused.dropped().map(|packet| packet.offset));
+    for path in [c("drr_full", &drr()), rust("rust_drr_full", &template_of("qdisc", "rust"))] {
+        let mut port = built(&run_ports(&format!("path = '{path}', limit = '3pkt'")).unwrap());
+        let mut drops = Vec::new();
+        for (n, prio) in [2, 2, 6, 6, 2, 7].into_iter().enumerate() {
+            let mut refused = Refused::new();
+            port.enqueue(&mut packet(prio, n as u64, 1500), Time(0), &mut refused);
+            drops.extend(refused.dropped().map(|packet| packet.offset));
+        }
+        // Ties go to the smaller number: queues 2 and 6 have two packets each, then queue 2 has two.
+        assert_eq!(drops, [1, 4, 3], "{path}");
     }
-    // Ties go to the smaller number: queues 2 and 6 have two packets each, then queue 2 has two.
-    assert_eq!(drops, [1, 4, 3]);
 }
 
 /// Priorities of a policy in queues of a plug-in, with a link that fails: the audit holds and the number of threads does
 /// not matter.
 #[test]
 fn a_run_with_a_plug_in_is_the_same_on_two_threads() {
-    let path = c("drr_runs", &drr());
+    let (in_c, in_rust) = (c("drr_runs", &drr()), rust("rust_drr_runs", &template_of("qdisc", "rust")));
     let failing = "[[event]]\nlink = ['leaf0', 'spine0']\nat = '200us'\nuntil = '900us'\n";
     for more in ["", failing] {
-        let text = ports(&format!("path = '{path}', limit = '20pkt'"));
-        let plan = load(&format!("{text}{more}")).unwrap_or_else(|e| panic!("{e}"));
-        let one = outcome(&plan, 1).unwrap();
+        let plan = |path| {
+            let text = ports(&format!("path = '{path}', limit = '20pkt'"));
+            load(&format!("{text}{more}")).unwrap_or_else(|e| panic!("{e}"))
+        };
+        let one = outcome(&plan(&in_c), 1).unwrap();
         assert!(one.flows.iter().all(|flow| flow.finish_ps.is_some()) && one.counters.dropped_packets > 0);
-        assert!(one.port_counters.iter().any(|counter| counter.column() == "drr.turns"), "{:?}", one.port_counters);
+        assert!(one.port_counters.iter().any(|counter| counter.column() == "mine.turns"), "{:?}", one.port_counters);
         let turns: u64 = one.ports.iter().map(|port| port.counts[0]).sum();
         assert!(turns > 100, "{turns}");
-        let two = outcome(&plan, 2).unwrap();
-        assert_eq!(two.threads, 2);
-        assert_equal(&one, &two, more);
+        for path in [&in_c, &in_rust] {
+            let two = outcome(&plan(path), 2).unwrap();
+            assert_eq!(two.threads, 2);
+            assert_equal(&one, &two, &format!("{path}{more}"));
+        }
     }
 }
 

@@ -1,14 +1,13 @@
-//! Routers as plug-ins: built-in ones as plug-ins give the same bytes; the example of docs/plugins.md keeps flowlets together;
+//! Routers as plug-ins: built-in ones as plug-ins give the same bytes; the template of `flowloom new` keeps flowlets together;
 //! what does not fit is refused, and what has no meaning ends the run.
 
-use super::qdisc::{block, compiled_example};
 use super::*;
 use base::{FlowId, HostId, LinkId, NodeId, Slab, Time};
 use fabric::router::{PortLoad, Ports, Router as _, SwitchCx};
 use proto::{Flow, Packet};
 
 fn flowlets() -> String {
-    block("/* flowlets.c")
+    template_of("router", "c")
 }
 
 /// ECMP with the defaults of `ecmp`, for planned paths.
@@ -61,7 +60,7 @@ fn planned_paths_of_a_plug_in_are_the_same() {
 
 #[test]
 fn decisions_of_a_plug_in_at_switches_are_the_same() {
-    same("{ kind = \"spray\", mode = \"round_robin\" }", &["example".to_owned(), compiled_example("router")]);
+    same("{ kind = \"spray\", mode = \"round_robin\" }", &["example".to_owned(), example("router")]);
 }
 
 const NETWORK: &str = "end = '1s'\n[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 4\n\
@@ -109,7 +108,6 @@ fn chosen(plan: &Plan, packets: &[(u64, u32, [u64; 2])]) -> Vec<usize> {
 
 #[test]
 fn flowlets_stay_together_and_begin_at_the_shorter_queue() {
-    let plan = run_with(&format!("path = '{}', gap = '10us'", c("flowlets", &flowlets()))).unwrap();
     let packets = [
         (0, 0, [500, 9000]),      // the shorter queue
         (1_000, 0, [9000, 0]),    // the flowlet goes on
@@ -118,20 +116,26 @@ fn flowlets_stay_together_and_begin_at_the_shorter_queue() {
         (21_001, 0, [9000, 0]),   // a new flowlet
         (21_002, 1, [0, 9000]),
     ];
-    assert_eq!(chosen(&plan, &packets), [0, 0, 0, 1, 1, 1]);
+    for path in [c("flowlets", &flowlets()), rust("rust_flowlets", &template_of("router", "rust"))] {
+        let plan = run_with(&format!("path = '{path}', gap = '10us'")).unwrap();
+        assert_eq!(chosen(&plan, &packets), [0, 0, 0, 1, 1, 1], "{path}");
+    }
 }
 
 #[test]
 fn a_run_with_flowlets_is_the_same_on_two_threads_and_survives_failures() {
-    let path = c("r_runs", &flowlets());
+    let (in_c, in_rust) = (c("r_runs", &flowlets()), rust("rust_r_runs", &template_of("router", "rust")));
     let failing = "[[event]]\nlink = ['leaf0', 'spine0']\nat = '200us'\nuntil = '900us'\n";
     for more in ["", failing] {
-        let plan = load(&format!("{}{more}", system(&format!("path = '{path}', gap = '5us'")))).unwrap_or_else(|e| panic!("{e}"));
-        let one = outcome(&plan, 1).unwrap();
+        let plan =
+            |path| load(&format!("{}{more}", system(&format!("path = '{path}', gap = '5us'")))).unwrap_or_else(|e| panic!("{e}"));
+        let one = outcome(&plan(&in_c), 1).unwrap();
         assert!(one.flows.iter().all(|flow| flow.finish_ps.is_some()));
-        let two = outcome(&plan, 2).unwrap();
-        assert_eq!(two.threads, 2);
-        assert_equal(&one, &two, more);
+        for path in [&in_c, &in_rust] {
+            let two = outcome(&plan(path), 2).unwrap();
+            assert_eq!(two.threads, 2);
+            assert_equal(&one, &two, &format!("{path}{more}"));
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Whole transports as plug-ins.
 
 use crate::common::assert_equal;
-use crate::{c, changed_c, folder, load, outcome, root, rust_plugin};
+use crate::{c, changed_c, example, folder, load, outcome, root, rust, template_of};
 use scenario::Plan;
 use sim::{Outcome, RunError};
 
 /// Stop and wait in C.
 pub fn stop_and_wait() -> String {
-    std::fs::read_to_string(root().join("crates/sim/tests/plugins/stop_and_wait.c")).unwrap()
+    template_of("whole_transport", "c")
 }
 
 /// The text of a section of docs/plugins.md.
@@ -17,15 +17,6 @@ pub fn section(heading: &str) -> String {
     let level = heading.split(' ').next().unwrap();
     let end = (2..=level.len()).filter_map(|n| after.find(&format!("\n{} ", "#".repeat(n)))).min();
     after[..end.unwrap_or(after.len())].to_owned()
-}
-
-/// The blocks of a section in Rust.
-pub fn blocks(heading: &str) -> Vec<String> {
-    section(heading).split("```rust\n").skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
-}
-
-fn example() -> String {
-    std::fs::read_to_string(root().join("crates/plugin/src/transport/example.rs")).unwrap()
 }
 
 /// Flows between all hosts of racks, with losses.
@@ -46,7 +37,7 @@ fn finished(outcome: &Outcome) -> usize {
 #[test]
 fn stop_and_wait_in_c_and_in_rust_give_the_same_bytes() {
     let in_c = c("stop_and_wait", &stop_and_wait());
-    let in_rust = rust_plugin("docs_stop_and_wait", &blocks("### Stop and wait")[0]);
+    let in_rust = rust("rust_stop_and_wait", &template_of("whole_transport", "rust"));
     let reference = outcome(&plan(MIXED, &format!("path = '{in_c}', rto = '1ms'")), 1).unwrap();
     let repeats: u64 = reference.flows.iter().map(|flow| flow.counts[0]).sum();
     assert!(reference.counters.events > 50_000 && repeats > 10, "{} {repeats}", reference.counters.events);
@@ -72,15 +63,8 @@ fn stop_and_wait_takes_a_round_trip_for_each_packet() {
 }
 
 #[test]
-fn the_receiver_driven_example_is_that_of_the_docs_and_gives_the_same_bytes_as_a_library() {
-    let text = example();
-    let parts = blocks("### A receiver-driven transport");
-    assert_eq!(parts.len(), 3);
-    for part in parts {
-        assert!(text.contains(&part), "the docs differ from example.rs:\n{part}");
-    }
-    let text = text.replace("crate::", "flowloom_plugin::");
-    let library = rust_plugin("example_transport", &format!("{text}\nflowloom_plugin::export!(transport, Example);\n"));
+fn the_receiver_driven_example_gives_the_same_bytes_as_a_library() {
+    let library = example("transport");
     let reference = outcome(&plan(MIXED, "path = 'example_transport'"), 1).unwrap();
     let again: u64 = reference.flows.iter().map(|flow| flow.counts[0]).sum();
     assert_eq!((finished(&reference), reference.flows.len(), again > 0), (200, 200, true), "{again}");

@@ -1,4 +1,8 @@
-/* PIAS: a flow starts in the first class and moves down one class at each threshold of bytes sent (Bai et al., NSDI 2015, section 4). */
+/* The policy `mine`: so far it is PIAS with three classes (Bai et al., NSDI 2015, section 4). Build:
+ *
+ *     cc -std=c11 -O2 -fPIC -shared -o mine.so mine.c
+ *
+ * A flow starts in the first class and moves down one class at each threshold of bytes sent. */
 #include "flowloom.h"
 
 static const flowloom_parameter parameters[] = {
@@ -71,8 +75,8 @@ static int32_t on_timeout(void *own, const flowloom_policy_context *cx, uint32_t
 static const flowloom_policy table = {
     .head = {
         FLOWLOOM_POLICY_HEAD,
-        .name = "pias_in_c", .summary = "PIAS with two thresholds", .source = "Bai et al., NSDI 2015",
-        .parameters = parameters, .parameter_count = 4,
+        .name = "mine", .summary = "PIAS with two thresholds, to be changed", .source = "Bai et al., NSDI 2015",
+        .parameters = parameters, .parameter_count = sizeof parameters / sizeof *parameters,
         .own_size = sizeof(struct host), .state_size = sizeof(struct flow),
     },
     .uses = FLOWLOOM_USES_CLASSES,

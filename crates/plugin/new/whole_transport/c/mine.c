@@ -1,4 +1,8 @@
-/* Stop and wait: a flow has one packet in the network, and sends the next one when this packet is acknowledged (RFC 1350 section 2). */
+/* The transport `mine`: so far it is stop and wait (RFC 1350 section 2). Build:
+ *
+ *     cc -std=c11 -O2 -fPIC -shared -o mine.so mine.c
+ *
+ * A flow has one packet in the network, and sends the next one when this packet is acknowledged. */
 #include "flowloom.h"
 
 static const flowloom_parameter parameters[] = {
@@ -136,8 +140,9 @@ static int32_t sample(const void *own, const void *state, uint32_t number, flowl
 static const flowloom_transport table = {
     .head = {
         FLOWLOOM_TRANSPORT_HEAD,
-        .name = "stop_and_wait", .summary = "stop and wait: one packet of a flow at a time", .source = "RFC 1350",
-        .parameters = parameters, .parameter_count = 1, .counters = counters, .counter_count = 1,
+        .name = "mine", .summary = "stop and wait: one packet of a flow at a time, to be changed", .source = "RFC 1350",
+        .parameters = parameters, .parameter_count = sizeof parameters / sizeof *parameters,
+        .counters = counters, .counter_count = sizeof counters / sizeof *counters,
         .own_size = sizeof(struct host), .state_size = sizeof(struct flow),
     },
     .create = create, .on_flow = on_flow, .on_packet = on_packet, .on_timer = on_timer,
