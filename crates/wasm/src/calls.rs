@@ -5,10 +5,10 @@
 //! all addresses that they are passed: one that is not in the memory is a trap.
 
 use crate::functions::open_while_running;
-use crate::guest::{Guest, Shared, region::OF_ROOM};
+use crate::guest::{Guest, GuestShared, region::OF_ROOM};
 use crate::interface::{Func, I32, Opaque, RawVal};
 use crate::module::EXPORTS;
-use crate::wasmtime::Memory;
+use crate::wasmtime::GuestMemory;
 use plugin::abi::{OK, Packet};
 use plugin::host::{Context, Endpoint, Sample};
 use std::ffi::c_void;
@@ -66,8 +66,8 @@ pub struct HostCall<'a, C> {
     pub handle: *mut c_void,
     name: &'static str,
     words: &'a [RawVal],
-    shared: &'a Shared,
-    memory: Memory,
+    shared: &'a GuestShared,
+    memory: GuestMemory,
 }
 
 impl<C> HostCall<'_, C> {
@@ -129,7 +129,7 @@ pub fn word(status: i32) -> u64 {
 /// A function of the simulator in an instance.
 struct Connected<C: 'static> {
     function: &'static HostFunction<C>,
-    shared: Rc<Shared>,
+    shared: Rc<GuestShared>,
     /// The handle that the plug-in gets.
     handle: u32,
 }
@@ -171,6 +171,7 @@ unsafe extern "C" fn end<C: 'static>(environment: *mut c_void) {
 
 /// Adds functions of the simulator to the table of an instance, and writes their structure.
 pub fn connect<C: 'static>(guest: &mut Guest, functions: &'static [HostFunction<C>]) -> Result<(), String> {
+    assert!(functions.len() <= region::MOST_CALLS, "the region has a place for each function");
     let (shared, handle) = (Rc::clone(guest.shared()), guest.at(region::CONTEXT) as u32);
     let store = guest.store();
     let make = |function: &'static HostFunction<C>| {

@@ -3,7 +3,7 @@
 use crate::functions::{address, create, open, with_state};
 use crate::guest::{Guest, region::OF_ROOM};
 use crate::module::{CREATE, roles};
-use crate::table::Room;
+use crate::table::GuestRoom;
 use plugin::abi::{FAILED, Flow, Head, OK, Own, StateBytes};
 use plugin::congestion::{Ack, CongestionTable, Loss, NO_EFFECT, Window};
 use std::ffi::c_void;
@@ -34,7 +34,7 @@ mod region {
     pub const OWN: u32 = (ACK + size_of::<super::Ack>() as u32).next_multiple_of(16);
 }
 
-impl Room for CongestionTable {
+impl GuestRoom for CongestionTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const OWN: u32 = region::OWN;
     const OPENS: bool = true;

@@ -1,9 +1,9 @@
 //! The functions that all rooms have in their tables, and what those of a room have in common: they call a guest, and keep the
 //! reason of a failure for the simulator, which asks for it.
 
-use crate::guest::{Guest, Shared};
+use crate::guest::{Guest, GuestShared};
 use crate::module::GuestModule;
-use crate::wasmtime::Memory;
+use crate::wasmtime::GuestMemory;
 use plugin::abi::{FAILED, OK, StateBytes, Value};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_void};
@@ -82,7 +82,7 @@ pub unsafe fn address(state: *const c_void) -> u32 {
 /// # Safety
 ///
 /// As for [`address`]. The memory is that of the caller.
-pub unsafe fn open_while_running(state: StateBytes, shared: &Shared, memory: Memory) -> Result<u32, &'static str> {
+pub unsafe fn open_while_running(state: StateBytes, shared: &GuestShared, memory: GuestMemory) -> Result<u32, &'static str> {
     let state = unsafe { &mut *state.cast::<State>() };
     if state.guest.is_null() {
         *state = State { at: shared.state(memory)?, guest: shared.guest.get() };

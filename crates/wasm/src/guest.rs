@@ -8,7 +8,7 @@
 
 use crate::interface::{Func, RawVal};
 use crate::module::{Bare, CALLS, CLOSE, CREATE, DESTROY, FAILURE, FUEL, GuestModule, MOST_ROLES, VALUES, text};
-use crate::wasmtime::{Memory, Store};
+use crate::wasmtime::{GuestMemory, Store};
 use plugin::abi::{FAILED, OK, Value};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -24,9 +24,9 @@ pub mod region {
 }
 
 /// What a machine shares with the functions of the simulator that it calls while one of its functions runs.
-pub struct Shared {
+pub struct GuestShared {
     /// The memory of the instance.
-    pub memory: Memory,
+    pub memory: GuestMemory,
     /// Bytes of a state.
     state_size: u32,
     /// The rest of the region, for states.
@@ -44,9 +44,9 @@ pub struct Shared {
     pub queued: Cell<u32>,
 }
 
-impl Shared {
+impl GuestShared {
     /// Returns a new block of the region, aligned to 16 bytes.
-    fn block(&self, memory: Memory, bytes: u32) -> Option<u32> {
+    fn block(&self, memory: GuestMemory, bytes: u32) -> Option<u32> {
         let bytes = bytes.max(1).next_multiple_of(16);
         if self.end.get() - self.next.get() < bytes {
             // No block has the address 0, which is NULL.
@@ -63,7 +63,7 @@ impl Shared {
         Some(at)
     }
     /// Returns the address of a state that is zero. The error says that there is no memory.
-    pub fn state(&self, memory: Memory) -> Result<u32, &'static str> {
+    pub fn state(&self, memory: GuestMemory) -> Result<u32, &'static str> {
         let free = self.free.borrow_mut().pop();
         let state = free.or_else(|| self.block(memory, self.state_size)).ok_or(NO_MEMORY)?;
         // Safety: a block of the region.
@@ -90,7 +90,7 @@ pub struct Guest {
     grows: bool,
     functions: [Func; MOST_ROLES],
     module: &'static GuestModule,
-    memory: Memory,
+    memory: GuestMemory,
     /// A block for lists of any length, and its size.
     list: (u32, u32),
     /// Why it may not be called any more: a trap leaves it in the middle of a function.
@@ -98,7 +98,7 @@ pub struct Guest {
     /// What has failed last.
     why: String,
     totals: Vec<u64>,
-    shared: Rc<Shared>,
+    shared: Rc<GuestShared>,
 }
 
 impl Guest {
@@ -119,7 +119,7 @@ impl Guest {
             functions[role] = bare.function(module.roles, role, *index)?;
         }
         let Bare { store, memory, .. } = bare;
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(GuestShared {
             memory,
             state_size: module.state_size,
             next: Cell::new(0),
@@ -164,7 +164,7 @@ impl Guest {
         &self.why
     }
     /// Returns what it shares with the functions of the simulator.
-    pub fn shared(&self) -> &Rc<Shared> {
+    pub fn shared(&self) -> &Rc<GuestShared> {
         &self.shared
     }
     /// Returns the instance.

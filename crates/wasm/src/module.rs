@@ -2,7 +2,7 @@
 //! its table.
 
 use crate::interface::{Func, RawVal};
-use crate::wasmtime::{Memory, Module, Store};
+use crate::wasmtime::{GuestMemory, Module, Store};
 
 /// The function that a file exports, its memory, and its table of functions.
 pub const EXPORTS: [&str; 3] = ["flowloom_plugin", "memory", "__indirect_function_table"];
@@ -82,7 +82,7 @@ pub struct Bare {
     /// The instance.
     pub store: Store,
     /// Its memory.
-    pub memory: Memory,
+    pub memory: GuestMemory,
     /// The address of its table.
     pub table: u32,
 }

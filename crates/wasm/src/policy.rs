@@ -4,7 +4,7 @@ use crate::calls::{GuestContext, HostFunction, connect, region, word};
 use crate::functions::{create_with, with_machine};
 use crate::interface::{I32, I64};
 use crate::module::{CREATE, roles};
-use crate::table::Room;
+use crate::table::GuestRoom;
 use plugin::abi::{Head, Packet, Value};
 use plugin::host::{Endpoint, Sample, SeenFlow};
 use plugin::policy::{PolicyCalls, PolicyContext, PolicyTable};
@@ -71,7 +71,7 @@ const CALLS: [HostFunction<PolicyCalls>; 9] = [
     HostFunction { name: "state", takes: &[I32], gives: I32, run: |c| c.state(unsafe { (c.calls.state)(c.handle, c.u32(1)) }) },
 ];
 
-impl Room for PolicyTable {
+impl GuestRoom for PolicyTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const WITH_POINTERS: &'static [(&'static str, u32)] =
         &[("policy_context", size_of::<GuestContext>() as u32), ("policy_calls", 4 * CALLS.len() as u32)];

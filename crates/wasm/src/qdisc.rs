@@ -3,7 +3,7 @@
 use crate::functions::{create, with_machine};
 use crate::guest::{Guest, region::OF_ROOM};
 use crate::module::{CREATE, roles};
-use crate::table::Room;
+use crate::table::GuestRoom;
 use plugin::abi::{FAILED, Head, OK, Packet};
 use plugin::qdisc::{DROP, MARK, MOST_QUEUES, NONE, Place, Port, QdiscTable, Queue, TRIM, View};
 use std::ffi::c_void;
@@ -42,7 +42,7 @@ mod region {
     pub const OWN: u32 = (QUEUES + MOST_QUEUES * size_of::<Queue>() as u32).next_multiple_of(16);
 }
 
-impl Room for QdiscTable {
+impl GuestRoom for QdiscTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const WITH_POINTERS: &'static [(&'static str, u32)] = &[("view", size_of::<GuestView>() as u32)];
     const OWN: u32 = region::OWN;

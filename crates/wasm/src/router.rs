@@ -3,7 +3,7 @@
 use crate::functions::{create, open, with_machine, with_state};
 use crate::guest::{Guest, region::OF_ROOM};
 use crate::module::{CREATE, roles};
-use crate::table::Room;
+use crate::table::GuestRoom;
 use plugin::abi::{FAILED, Head, OK, Own, Packet, StateBytes};
 use plugin::router::{Candidate, Hop, Network, RouterTable};
 
@@ -24,7 +24,7 @@ mod region {
     pub const OWN: u32 = (RESULT + 8).next_multiple_of(16);
 }
 
-impl Room for RouterTable {
+impl GuestRoom for RouterTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const OWN: u32 = region::OWN;
     const OPENS: bool = true;

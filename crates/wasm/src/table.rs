@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The table of a room that modules may implement. Its functions begin after the head and two words of 32 bits.
-pub trait Room: RoomTable {
+pub trait GuestRoom: RoomTable {
     /// The names of its functions after `create`, and their types.
     const ROLES: &'static [(&'static str, &'static str)];
     /// Structures with pointers that its functions take, by their names in C after `flowloom_`, and their sizes in WebAssembly.
@@ -101,7 +101,7 @@ pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
     }
 }
 
-fn read<T: Room>(code: Module, bare: Bare, grows: bool) -> Result<*const Head, String> {
+fn read<T: GuestRoom>(code: Module, bare: Bare, grows: bool) -> Result<*const Head, String> {
     let bytes = bare.bytes();
     let mut fields = Fields::new(bytes, bare.table, T::TABLE_SIZE.into(), TABLE)?;
     let [version, room, size, parameter_size, counter_size, knows] = std::array::from_fn(|_| fields.u32());
@@ -222,7 +222,7 @@ pub mod tests {
     use std::process::Command;
 
     /// Returns what the header must agree with, for the table of a room with these two words after its head.
-    pub fn layout<T: Room>(table: &str, words: [&str; 2]) -> Vec<String> {
+    pub fn layout<T: GuestRoom>(table: &str, words: [&str; 2]) -> Vec<String> {
         let mut checks = vec![
             format!("sizeof(flowloom_{table}) == {}", T::TABLE_SIZE),
             format!("sizeof(flowloom_parameter) == {PARAMETER_SIZE}"),

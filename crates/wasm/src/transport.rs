@@ -4,7 +4,7 @@ use crate::calls::{GuestContext, HostFunction, connect, region, word};
 use crate::functions::{address, create_with, with_machine};
 use crate::interface::{I32, I64};
 use crate::module::{CREATE, roles};
-use crate::table::Room;
+use crate::table::GuestRoom;
 use plugin::abi::{Head, Own, Packet, Value};
 use plugin::transport::{Context, Delivery, Endpoint, NOTHING, Sample, SeenFlow, TransportCalls, TransportTable};
 use std::ffi::c_void;
@@ -90,7 +90,7 @@ const CALLS: [HostFunction<TransportCalls>; 14] = [
     HostFunction { name: "state", takes: &[I32], gives: I32, run: |c| c.state(unsafe { (c.calls.state)(c.handle, c.u32(1)) }) },
 ];
 
-impl Room for TransportTable {
+impl GuestRoom for TransportTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const WITH_POINTERS: &'static [(&'static str, u32)] =
         &[("context", size_of::<GuestContext>() as u32), ("transport_calls", 4 * CALLS.len() as u32)];

@@ -213,9 +213,9 @@ impl Store {
         self.export(name, EXTERN_FUNC).map(|of| unsafe { of.func })
     }
     /// Returns the exported memory.
-    pub fn memory(&self, name: &str) -> Option<Memory> {
+    pub fn memory(&self, name: &str) -> Option<GuestMemory> {
         let item = self.export(name, EXTERN_MEMORY).map(|of| unsafe { of.item })?;
-        Some(Memory { wasmtime: self.wasmtime, context: self.context, item })
+        Some(GuestMemory { wasmtime: self.wasmtime, context: self.context, item })
     }
     /// Returns the function at an index of an exported table; `None` if there is none.
     pub fn at(&self, table: &str, index: u32) -> Option<Func> {
@@ -298,13 +298,13 @@ impl Store {
 
 /// The memory of an instance. It must not be used after its store has ended.
 #[derive(Clone, Copy)]
-pub struct Memory {
+pub struct GuestMemory {
     wasmtime: &'static Wasmtime,
     context: Opaque,
     item: StoreItem,
 }
 
-impl Memory {
+impl GuestMemory {
     /// Returns where it begins. It may move when it grows.
     #[inline(always)]
     pub fn base(&self) -> *mut u8 {
@@ -325,8 +325,8 @@ impl Memory {
         None
     }
     /// Returns the memory for a function of this program that a module calls.
-    pub fn of_caller(&self, caller: Opaque) -> Memory {
-        Memory { context: unsafe { (self.wasmtime.functions.wasmtime_caller_context)(caller) }, ..*self }
+    pub fn of_caller(&self, caller: Opaque) -> GuestMemory {
+        GuestMemory { context: unsafe { (self.wasmtime.functions.wasmtime_caller_context)(caller) }, ..*self }
     }
     /// Returns a trap with a reason.
     #[cold]
