@@ -50,6 +50,23 @@ pub trait Transport {
     fn bursts(&self) -> Bursts {
         Bursts::default()
     }
+    /// Returns the setting by which flows with different source ports share a sequence of packets, if
+    /// they do; `check` warns if such flows take several paths.
+    fn shared_sequence(&self) -> Option<SharedSequence> {
+        None
+    }
+}
+
+/// The setting by which all flows from one host to another share a sequence of packets, whatever
+/// their source ports. Packets of such flows should take one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedSequence {
+    /// The name of the parameter.
+    pub key: &'static str,
+    /// Its value.
+    pub value: &'static str,
+    /// The value with which only flows with one source port share a sequence.
+    pub apart: &'static str,
 }
 
 /// The bursts that the queues of ports must hold, since their loss costs timeouts.

@@ -36,6 +36,6 @@ pub mod ranges;
 pub mod reassembly;
 pub mod transport;
 
-pub use contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
+pub use contract::{Bursts, Cx, Env, SharedSequence, Timeout, Timers, Transport};
 pub use flow::{Flow, FlowStats};
 pub use packet::{Kind, Packet};

@@ -134,6 +134,70 @@ fn different_handshakes_are_reported() {
     assert_eq!(found, [(16, "flows of `pFabric` start without a handshake, but flows of `TCP`, `DCTCP` with one".to_owned())]);
 }
 
+/// A ring of hosts at different leaves, whose messages have source ports of their own.
+const RING: &str = r#"
+[topology]
+kind = "leaf_spine"
+leaves = 4
+hosts_per_leaf = 1
+spines = 2
+[workload.train]
+kind = "collective"
+algorithm = "ring"
+bytes = "1MB"
+channels = 1
+ports = "message"
+chunk = "10KB"
+[[system]]
+label = "DCQCN"
+transport = { kind = "dcqcn", queue_pairs = "peer" }
+buffer = "pfc"
+router = "ecmp"
+"#;
+
+#[test]
+fn messages_of_a_queue_pair_on_several_paths_are_reported() {
+    let with = |changes: &[(&str, &str)]| {
+        let text = changes.iter().fold(RING.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        warned(&text)
+    };
+    let found = with(&[]);
+    let message = "`system.DCQCN.transport.queue_pairs`: `peer` sends all flows from one host to another as one sequence of packets, but \
+                   flows of `workload.train` from `h0` to `h1` have different source ports, by which `ecmp` chooses among several paths";
+    assert_eq!(found, [(16, message.to_owned())]);
+    let hint = load(RING).warnings.items()[0].hint.clone();
+    assert!(hint.ends_with("write `ports = \"peer\"` in [workload.train], or `queue_pairs = \"port\"` here"), "{hint}");
+    // Any variant of a workload or system may have the fault, and also with selective retransmission.
+    for change in [
+        ("queue_pairs = \"peer\"", "queue_pairs = [\"message\", \"peer\"]"),
+        ("queue_pairs = \"peer\"", "queue_pairs = \"peer\", recovery = \"irn\""),
+        ("ports = \"message\"", "ports = [\"peer\", \"message\"]"),
+        ("spines = 2", "spines = [1, 2]"),
+    ] {
+        assert_eq!(with(&[change]).len(), 1, "{change:?}");
+    }
+    // Messages on two channels have two ports.
+    let channel = ("ports = \"message\"", "ports = \"channel\"");
+    assert_eq!((with(&[channel]).len(), with(&[channel, ("channels = 1", "channels = 2")]).len()), (0, 1));
+    for change in [
+        // One port from each host to another, or a queue pair for each port.
+        ("ports = \"message\"", "ports = \"peer\""),
+        ("queue_pairs = \"peer\"", "queue_pairs = \"port\""),
+        ("queue_pairs = \"peer\"", "queue_pairs = \"message\""),
+        // One message from each host to another.
+        ("algorithm = \"ring\"\nbytes = \"1MB\"", "op = \"all_to_all\"\nbytes = \"40KB\""),
+        // One path, or paths that do not follow from ports.
+        ("spines = 2", "spines = 1"),
+        ("leaves = 4\nhosts_per_leaf = 1", "leaves = 1\nhosts_per_leaf = 4"),
+        ("router = \"ecmp\"", "router = \"spray\""),
+    ] {
+        assert_eq!(with(&[change]), [], "{change:?}");
+    }
+}
+
 #[test]
 fn tails_of_few_flows_are_reported() {
     assert_eq!(changed("load =", "flows = 1000\nload ="), []);

@@ -3,7 +3,7 @@
 //!
 //! [`Transport`] is the contract.
 
-use crate::contract::{Bursts, Cx, Env, Timers, Transport};
+use crate::contract::{Bursts, Cx, Env, SharedSequence, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::{burst, roce, tcp};
 use crate::packet::Packet;
@@ -65,6 +65,7 @@ base::registry! {
         fn sample(&self, flow: FlowId) -> Option<Sample>;
         fn timers(&self) -> Timers;
         fn bursts(&self) -> Bursts;
+        fn shared_sequence(&self) -> Option<SharedSequence>;
     }
 }
 

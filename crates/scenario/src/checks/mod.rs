@@ -5,6 +5,7 @@ pub mod check;
 pub mod cut_off;
 pub mod flow_engine;
 pub mod notes;
+pub mod overtaking;
 pub mod queues;
 pub mod short_queues;
 pub mod warn;

@@ -2,6 +2,7 @@
 //! what to do.
 
 use crate::checks::flow_engine;
+use crate::checks::overtaking;
 use crate::checks::short_queues;
 use crate::files::Files;
 use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
@@ -50,6 +51,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     if by_packets {
         found.extend(different_handshakes(draft));
         found.extend(different_timeouts(draft));
+        found.extend(overtaking::warnings(draft, files));
     }
     found.extend(few_flows(draft, files));
     found.extend(unseen_samples(draft));

@@ -2,7 +2,7 @@
 
 use super::hosts::name_of;
 use super::size;
-use super::{Draw, Env, MAX_TIME, Workload};
+use super::{Draw, Drawn, Env, MAX_TIME, Workload};
 use crate::files::Files;
 use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
@@ -117,6 +117,9 @@ impl<F: Format> Listed<F> {
 impl<F: Format> Workload for Listed<F> {
     fn draw(&self, _env: &Env<'_>, _streams: &mut Streams) -> Result<Draw, String> {
         self.read.as_ref().map(|read| Draw::clone(read)).map_err(String::clone)
+    }
+    fn planned(&self) -> Option<&[Drawn]> {
+        self.read.as_ref().ok().map(|draw| draw.flows.as_slice())
     }
     fn flows(&self) -> u64 {
         self.read.as_ref().map_or(0, |read| read.flows.len() as u64)

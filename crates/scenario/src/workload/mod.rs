@@ -34,6 +34,11 @@ pub trait Workload {
     fn arrivals(&self, _env: &Env<'_>, _streams: &mut Streams, _when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
         Ok(None)
     }
+    /// Returns the flows of a workload that plans them without random numbers, or whose random numbers
+    /// change only the sizes of flows.
+    fn planned(&self) -> Option<&[Drawn]> {
+        None
+    }
     /// Returns the maximum number of flows.
     fn flows(&self) -> u64;
     /// Returns the files that the workload reads.
@@ -231,6 +236,7 @@ base::registry! {
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String>;
         fn arrivals(&self, env: &Env<'_>, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String>;
+        fn planned(&self) -> Option<&[Drawn]>;
         fn flows(&self) -> u64;
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;

@@ -42,7 +42,7 @@ mod tests;
 
 use super::int::IntStack;
 use super::order::RoundRobin;
-use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
+use crate::contract::{Bursts, Cx, SharedSequence, Timeout, Timers, Transport};
 use crate::flow::{Flow, Sample};
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
@@ -486,5 +486,10 @@ impl<C: RateControl> Transport for Roce<C> {
         // What the first round trip carries at the NIC's rate.
         let first = self.config.line.bytes_in(self.config.base_rtt);
         Bursts { first_bytes: first.min(self.config.window(self.config.line)), granted_bytes: 0 }
+    }
+
+    fn shared_sequence(&self) -> Option<SharedSequence> {
+        let shared = SharedSequence { key: "queue_pairs", value: "peer", apart: "port" };
+        (self.config.queue_pairs == QueuePairs::Peer).then_some(shared)
     }
 }

@@ -1,6 +1,6 @@
 //! Workloads that plan their flows from their parameters and from the popularity of receivers.
 
-use crate::workload::{Draw, Env, Workload, size};
+use crate::workload::{Draw, Drawn, Env, Workload, size};
 use base::{Offered, Rng, Streams};
 use std::sync::Arc;
 
@@ -36,6 +36,9 @@ impl<P: PlanFlows> Workload for PlannedFlows<P> {
     fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Draw, String> {
         let mut rng = streams.take("workload/pairs", &[env.index]);
         self.params.plan(env, Some(&mut rng)).map(|draw| Draw::clone(&draw))
+    }
+    fn planned(&self) -> Option<&[Drawn]> {
+        self.draw.as_ref().ok().map(|draw| draw.flows.as_slice())
     }
     fn flows(&self) -> u64 {
         self.draw.as_ref().map_or(0, |draw| draw.flows.len() as u64)
