@@ -74,6 +74,22 @@ fn messages_of_a_queue_pair_fill_the_link() {
     }
 }
 
+/// HPCC sends at 95 % of the rate of the link, telemetry and ACKs with telemetry included, if its window does not limit it.
+/// ACKs wait behind data of the ring, so that the default window, a round trip in an idle network, would.
+#[test]
+fn hpcc_fills_its_share_of_the_link() {
+    let (bytes, header) = (8_000_000, HEADER + 42);
+    for (chunk, options) in [(7_980, "window = 'none'"), (50_000, "window = 'none'"), (7_980, "base_rtt = '4us'")] {
+        let workload = format!("op = 'all_reduce'\nalgorithm = 'ring'\nbytes = '{bytes}B'\nchunk = '{chunk}B'\nchannels = 1");
+        let system = format!("transport = {{ kind = 'hpcc', queue_pairs = 'peer', {options} }}\nbuffer = 'pfc'");
+        let outcome = run(&text_of(&workload, &system));
+        let sent: u64 =
+            outcome.flows.iter().map(|flow| flow.size_bytes + 2 * header * flow.size_bytes.div_ceil(MTU - header)).sum();
+        let expected = (sent / HOSTS) as f64 * 80.0 / 0.95;
+        assert_close(outcome.tasks[0].time_ps().unwrap(), expected, &format!("{options}, {chunk} bytes"));
+    }
+}
+
 /// n-1 messages of S/n bytes, one after another or all at once. One after another, a rank waits until it knows that its own
 /// message has arrived.
 #[test]
