@@ -153,7 +153,7 @@ impl Program {
         // The times of the operations that others still wait for.
         let mut times: Vec<Option<Times>> = order.iter().map(|_| None).collect();
         let begin = Rc::new(Moment::at(params.start));
-        let mut parts = Parts::new(&self.spans, &operations.first);
+        let mut parts = Parts::new(&self.spans, &operations.first, operations.all.len());
         for number in order {
             let (rank, op) = operations.all[number];
             let first = operations.first[rank as usize];
@@ -242,8 +242,11 @@ impl Program {
 /// Finds the moments at which parts of tasks begin and end.
 struct Parts<'a> {
     spans: &'a [OpSpan],
-    /// Operations by number, each with a span that begins (0) or ends (1) with it; sorted.
-    bounds: Vec<(usize, u32, u8)>,
+    /// The bounds of spans, in the order of their operations: each the index of a span, and whether it
+    /// begins (0) or ends (1) there.
+    bounds: Vec<(u32, u8)>,
+    /// By operation: the number of bounds at it and at the operations before it.
+    ends: Vec<u32>,
     /// By span: the indices of the moments at which it begins and ends.
     found: Vec<[u32; 2]>,
     /// The moments, each with a rank that has parts that begin or end then.
@@ -251,19 +254,27 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// `first` are the numbers of the ranks' first operations.
-    fn new(spans: &'a [OpSpan], first: &[usize]) -> Self {
+    /// `first` are the numbers of the ranks' first operations, and `count` is the number of all
+    /// operations.
+    fn new(spans: &'a [OpSpan], first: &[usize], count: usize) -> Self {
         let bound = |(span, at): (&OpSpan, u32)| {
             [0u8, 1].map(|end| (first[span.rank as usize] + span.ops[usize::from(end)] as usize, at, end))
         };
         let mut bounds: Vec<(usize, u32, u8)> = spans.iter().zip(0..).flat_map(bound).collect();
         bounds.sort_unstable();
-        Parts { spans, bounds, found: vec![[0; 2]; spans.len()], moments: Vec::new() }
+        let mut ends = vec![0; count];
+        bounds.iter().for_each(|(op, ..)| ends[*op] += 1);
+        ends.iter_mut().fold(0, |sum, end| {
+            *end += sum;
+            *end
+        });
+        let bounds = bounds.into_iter().map(|(_, span, end)| (span, end)).collect();
+        Parts { spans, bounds, ends, found: vec![[0; 2]; spans.len()], moments: Vec::new() }
     }
     /// Notes when an operation starts and ends.
     fn note(&mut self, number: usize, times: [&Rc<Moment>; 2]) {
-        let from = self.bounds.partition_point(|bound| bound.0 < number);
-        for &(_, span, end) in self.bounds[from..].iter().take_while(|bound| bound.0 == number) {
+        let from = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        for &(span, end) in &self.bounds[from as usize..self.ends[number] as usize] {
             let moment = times[usize::from(end)];
             let rank = self.spans[span as usize].rank;
             // Parts of a rank that follow one another often have one moment.

@@ -110,7 +110,8 @@ pub struct Messages<'a> {
     data: SlicedData,
     /// Number of messages from a member to another member on a channel that may be under way.
     window: Option<u32>,
-    /// By sender, receiver and connection: the last sends, and the last receives, up to a window.
+    /// By sender, receiver and connection: the last sends, and the last receives, up to a window. Empty
+    /// without a window.
     recent: BTreeMap<[u32; 3], [VecDeque<u32>; 2]>,
     /// By member: the operations that must end before its part has ended.
     ends: Vec<BTreeSet<u32>>,
@@ -190,13 +191,15 @@ impl<'a> Messages<'a> {
         }
         let channel = self.data.channel(step.slice) << 2 | step.lane;
         let connection = [step.src, step.dst, channel];
-        let window = self.window.map_or(usize::MAX, |window| window as usize);
-        let [sent, received] = self.recent.entry(connection).or_default();
-        let before = if !local && sent.len() == window { sent.pop_front() } else { None };
-        let mut after = step.after.to_vec();
-        after.extend(before);
+        let mut recent = self.window.map(|window| (window as usize, self.recent.entry(connection).or_default()));
+        let before = match &mut recent {
+            Some((window, [sent, _])) if !local && sent.len() == *window => sent.pop_front(),
+            _ => None,
+        };
+        let mut after = Vec::with_capacity(step.after.len() + 1);
+        after.extend(step.after.iter().copied().chain(before));
         // The window is not full yet. Without a window, the algorithm alone orders messages.
-        let first = self.window.is_some() && before.is_none();
+        let first = recent.is_some() && before.is_none();
         let waits = match step.begun {
             Begun::First => local || first,
             Begun::FirstOutside => !local && first,
@@ -217,17 +220,21 @@ impl<'a> Messages<'a> {
         let receive = self.program.add(dst.rank, Act::Receive { from: src.rank, tag: Some(tag) }, Vec::new(), dst.place);
         if !local {
             self.ends[step.src as usize].insert(send);
-            sent.push_back(send);
         }
         let ends = &mut self.ends[step.dst as usize];
-        if received.len() == window {
+        if let Some((window, [sent, received])) = recent {
+            if !local {
+                sent.push_back(send);
+            }
             // In the network, this message waits for the end of that message. Within a server, messages
             // of a connection carry data that has arrived in this order.
-            if let Some(old) = received.pop_front() {
+            if received.len() == window
+                && let Some(old) = received.pop_front()
+            {
                 ends.remove(&old);
             }
+            received.push_back(receive);
         }
-        received.push_back(receive);
         ends.insert(receive);
         if self.implied {
             ends.remove(&dst.begin);

@@ -125,26 +125,31 @@ impl WaitGraph {
     }
 
     /// Returns the last of some moments, or `None` if there are none.
-    pub fn last<'a>(&mut self, moments: impl Iterator<Item = &'a Rc<Moment>>) -> Option<Rc<Moment>> {
-        let mut distinct: Vec<&Rc<Moment>> = moments.collect();
-        distinct.dedup_by(|a, b| Rc::ptr_eq(a, b));
-        if let [first] = distinct[..] {
-            return Some(Rc::clone(first));
-        }
-        let not_before = distinct.iter().map(|moment| moment.not_before).max()?;
+    pub fn last<'a>(&mut self, mut moments: impl Iterator<Item = &'a Rc<Moment>>) -> Option<Rc<Moment>> {
+        // Most operations wait for one moment.
+        let first = moments.next()?;
+        let Some(second) = moments.find(|moment| !Rc::ptr_eq(first, moment)) else { return Some(Rc::clone(first)) };
         // Often only one has flows, and the others are earlier: the start of the program.
-        distinct.retain(|moment| !matches!(&moment.list, List::Short(on) if on.is_empty()));
-        if let [first] = distinct[..]
-            && first.not_before == not_before
-        {
-            return Some(Rc::clone(first));
+        let (mut not_before, mut with_flows, mut more) = (Dur::ZERO, None, Vec::new());
+        for moment in [first, second].into_iter().chain(moments) {
+            not_before = not_before.max(moment.not_before);
+            match (&moment.list, with_flows) {
+                (List::Short(on), _) if on.is_empty() => {}
+                (_, None) => with_flows = Some(moment),
+                (_, Some(only)) if more.is_empty() && Rc::ptr_eq(only, moment) => {}
+                _ => more.push(moment),
+            }
+        }
+        let only = with_flows.filter(|_| more.is_empty());
+        if let Some(only) = only.filter(|only| only.not_before == not_before) {
+            return Some(Rc::clone(only));
         }
         let most = self.search.next();
-        if let [first] = distinct[..] {
-            return Some(Rc::new(first.not_before(not_before)));
+        if let Some(only) = only {
+            return Some(Rc::new(only.not_before(not_before)));
         }
         let (mut on, mut longest_list) = (Vec::new(), 0);
-        for moment in distinct {
+        for moment in with_flows.into_iter().chain(more) {
             let before = on.len();
             match &moment.list {
                 List::Short(list) => on.extend_from_slice(list),
