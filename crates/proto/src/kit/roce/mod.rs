@@ -279,7 +279,7 @@ impl<C: RateControl> Roce<C> {
             answer.set_ext(packet.get_ext::<IntStack>(cx.ext), cx.ext);
         }
         let start = position.saturating_sub(packet.offset);
-        let beyond = position.saturating_sub(next.max(start)) / self.config.mss;
+        let beyond = if kind == NACK { position.saturating_sub(next.max(start)) / self.config.mss } else { 0 };
         answer.words[ECHO] = packet.sent_at.0 & ECHO_TIME | beyond << ECHO_BITS;
         cx.control(answer);
     }

@@ -4,6 +4,7 @@ use super::options::RoceConfig;
 use crate::ranges::Ranges;
 use base::{Dur, FlowId, Rate, Time};
 use std::collections::VecDeque;
+use std::mem::take;
 
 /// A queue pair at its sender. Its messages have consecutive bytes in one sequence, in the order in
 /// which they were opened; all positions are those of the sequence.
@@ -18,8 +19,11 @@ pub struct QueuePair<S> {
     pub armed: Time,
     /// The last round trip; zero before the first ACK.
     pub rtt: Dur,
-    /// The messages that are not acknowledged as a whole, in their order.
-    open: VecDeque<OpenMessage>,
+    /// The oldest message that is not acknowledged as a whole. All packets of a message that has the
+    /// queue pair for itself need only this message.
+    first: Option<OpenMessage>,
+    /// The messages after it that are not acknowledged as a whole, in their order.
+    later: VecDeque<OpenMessage>,
     /// The end of the last message.
     end: u64,
     /// The first position after a message was given up; answers below it are from before.
@@ -85,7 +89,8 @@ impl<S> QueuePair<S> {
             timer: false,
             armed: Time::ZERO,
             rtt: Dur::ZERO,
-            open: VecDeque::with_capacity(1),
+            first: None,
+            later: VecDeque::new(),
             end: 0,
             floor: 0,
             una: 0,
@@ -108,58 +113,71 @@ impl<S> QueuePair<S> {
     /// Returns the oldest message that is not acknowledged as a whole.
     #[inline]
     pub fn first_open(&self) -> Option<FlowId> {
-        self.open.front().map(|message| message.flow)
+        self.first.map(|message| message.flow)
+    }
+    /// Returns the messages that are not acknowledged as a whole, in their order.
+    fn open(&self) -> impl Iterator<Item = &OpenMessage> {
+        self.first.iter().chain(&self.later)
     }
     /// Returns the message of the first byte that is not acknowledged.
     pub fn first_missing(&self) -> Option<FlowId> {
-        self.open.iter().find(|message| message.end > self.una).map(|message| message.flow)
+        self.open().find(|message| message.end > self.una).map(|message| message.flow)
     }
     /// Returns whether a message is not acknowledged as a whole.
     pub fn holds(&self, flow: FlowId) -> bool {
-        self.open.iter().any(|message| message.flow == flow)
+        self.open().any(|message| message.flow == flow)
     }
     /// Returns the bytes of a message in flight.
     pub fn flight_of(&self, flow: FlowId) -> u64 {
-        let message = self.open.iter().find(|message| message.flow == flow);
+        let message = self.open().find(|message| message.flow == flow);
         message.map_or(0, |message| message.end.min(self.nxt).saturating_sub(message.start.max(self.una)))
     }
     /// Adds a message after all others.
     pub fn push(&mut self, flow: FlowId, size: u64) {
         let start = self.end;
         self.end += size;
-        self.open.push_back(OpenMessage { flow, start, end: self.end });
+        let message = OpenMessage { flow, start, end: self.end };
+        if self.first.is_none() {
+            self.first = Some(message);
+        } else {
+            self.later.push_back(message);
+        }
     }
     /// Removes the oldest message if it is acknowledged as a whole.
     #[inline]
     pub fn pop_done(&mut self) -> Option<FlowId> {
-        let done = self.open.front().is_some_and(|message| message.end <= self.una);
-        if done { self.open.pop_front().map(|message| message.flow) } else { None }
+        let done = self.first.filter(|message| message.end <= self.una)?;
+        self.first = self.later.pop_front();
+        Some(done.flow)
     }
     /// Removes a message that is given up. If bytes of it may have been sent, the other messages get
     /// positions that were never used, and all their bytes that are not acknowledged are
     /// retransmitted. Returns whether the message was open.
     pub fn remove(&mut self, flow: FlowId) -> bool {
-        let Some(at) = self.open.iter().position(|message| message.flow == flow) else { return false };
-        let gone = self.open.remove(at).expect("found above");
+        let Some(at) = self.open().position(|message| message.flow == flow) else { return false };
+        let mut open = take(&mut self.later);
+        self.first.into_iter().for_each(|first| open.push_front(first));
+        let gone = open.remove(at).expect("found above");
         if gone.start >= self.max {
             // No later message has been sent either.
             let size = gone.end - gone.start;
-            self.open.range_mut(at..).for_each(|message| (message.start, message.end) = (message.start - size, message.end - size));
+            open.range_mut(at..).for_each(|message| (message.start, message.end) = (message.start - size, message.end - size));
             self.end -= size;
-            return true;
+        } else {
+            let (floor, mut sent) = (self.max, 0);
+            self.end = floor;
+            for message in &mut open {
+                let acked = self.una.saturating_sub(message.start);
+                let size = message.end - message.start;
+                sent += self.max.clamp(message.start + acked, message.end) - (message.start + acked);
+                message.start = self.end - acked;
+                message.end = message.start + size;
+                self.end = message.end;
+            }
+            (self.floor, self.una, self.nxt, self.max) = (floor, floor, floor, floor + sent);
+            (self.acked, self.recovery) = (Ranges::default(), None);
         }
-        let (floor, mut sent) = (self.max, 0);
-        self.end = floor;
-        for message in &mut self.open {
-            let acked = self.una.saturating_sub(message.start);
-            let size = message.end - message.start;
-            sent += self.max.clamp(message.start + acked, message.end) - (message.start + acked);
-            message.start = self.end - acked;
-            message.end = message.start + size;
-            self.end = message.end;
-        }
-        (self.floor, self.una, self.nxt, self.max) = (floor, floor, floor, floor + sent);
-        (self.acked, self.recovery) = (Ranges::default(), None);
+        (self.first, self.later) = (open.pop_front(), open);
         true
     }
     /// Returns when the next packet may leave at `rate`: one gap after the previous packet left.
@@ -190,9 +208,9 @@ impl<S> QueuePair<S> {
     /// one message.
     pub fn next_piece(&self, config: &RoceConfig, window: u64) -> Option<Piece> {
         let (position, resent) = self.next_position(window)?;
-        let message = match self.open.front() {
+        let message = match &self.first {
             Some(first) if position < first.end => first,
-            _ => self.open.get(self.open.partition_point(|message| message.end <= position))?,
+            _ => self.later.get(self.later.partition_point(|message| message.end <= position))?,
         };
         let len = (message.end - position).min(config.mss) as u16;
         let (flow, offset) = (message.flow, position - message.start);
@@ -229,7 +247,7 @@ impl<S> QueuePair<S> {
     /// which lies `beyond` packets after `next`, or after the first one of the flow if that is later.
     /// Returns whether a recovery begins.
     pub fn on_selective(&mut self, flow: FlowId, next: u64, beyond: u64, mss: u64) -> bool {
-        let message = self.open.iter().find(|message| message.flow == flow && next >= self.floor);
+        let message = self.open().find(|message| message.flow == flow && next >= self.floor).copied();
         if let Some(message) = message {
             let position = next.max(message.start) + beyond * mss;
             if position > self.una {
