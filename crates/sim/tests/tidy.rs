@@ -346,7 +346,7 @@ fn generic_code_names_no_entry() {
 const CONVENTIONAL: [&str; 6] = ["Cx", "Env", "Error", "Options", "Params", "State"];
 
 /// Other names that two types or more have, and why.
-const SHARED: [(&str, &str); 16] = [
+const SHARED: [(&str, &str); 15] = [
     ("Engine", "the engine of packets, the engine that a scenario asks for, and the one that an outcome is from"),
     ("Fifo", "a queue that the engine serves, as the engine and as a discipline describe it"),
     ("Format", "formats of files: of distributions, of flows, of exports"),
@@ -361,7 +361,6 @@ const SHARED: [(&str, &str); 16] = [
     ("Sent", "what has become of a packet at a port, and what a sender keeps of one"),
     ("Size", "the size of a network, and of a flow"),
     ("Timers", "timers, and the timeouts that a transport declares"),
-    ("Window", "a congestion window, and the measurement window"),
     ("World", "the contract of the engine, and what fulfils it"),
 ];
 

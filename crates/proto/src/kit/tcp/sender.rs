@@ -371,31 +371,19 @@ impl<S> Sender<S> {
         if let Some(sack) = &mut self.sack {
             sack.on_acked(self.snd_una);
         }
-        let rtt = self.sample(answer.echo, now, config);
-        let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
-        let (ece, feedback, waited) = (answer.ece, answer.echo.feedback, answer.waited);
+        let rtt_ps = self.sample(answer.echo, now, config).map_or(NEVER, |rtt| rtt.0);
+        let (snd_una, snd_nxt, srtt_ps) = (self.snd_una, self.snd_nxt, self.rtt.srtt().0);
+        let (ece, waited_ps) = (answer.ece, answer.waited.0);
         // RFC 3465 section 2.3: one segment while what was sent before a timeout is acknowledged.
         let limit = if seq(snd_una) <= self.recover { config.smss } else { config.slow_start_limit };
         let slow_start = acked.min(limit);
-        let recovery = match self.phase {
-            Phase::Recovery { partial } => Some(partial),
-            _ => None,
-        };
+        let recovery = if let Phase::Recovery { partial } = self.phase { Some(partial) } else { None };
+        let (now_ps, may_change) = (now.0, recovery.is_none());
+        #[rustfmt::skip]
         let seen = plugin::congestion::Ack {
-            now_ps: now.0,
-            acked,
-            slow_start,
-            snd_una,
-            snd_nxt,
-            srtt_ps: srtt.0,
-            rtt_ps: rtt.map_or(NEVER, |rtt| rtt.0),
-            waited_ps: waited.0,
-            ece,
-            window_limited,
-            may_change: recovery.is_none(),
-            reserved: [0; 5],
+            now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, ece, window_limited, may_change, reserved: [0; 5],
         };
-        let ack = Ack { seen, flow, feedback };
+        let ack = Ack { seen, flow, feedback: answer.echo.feedback };
         control.on_feedback(&mut self.control, &ack);
         let Some(partial) = recovery else {
             // RFC 3168 section 6.1.2: one cut per window of data, for marks and losses together.
