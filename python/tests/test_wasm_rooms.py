@@ -81,9 +81,8 @@ def same(folder: Path, text: str) -> None:
 
 
 def drr() -> str:
-    """Deficit round robin of the docs, which marks and counts as the module does, and has its name."""
-    text = (ROOT / "docs/plugins.md").read_text(encoding="utf-8")
-    text = text[text.index("/* drr.c") :].split("```")[0]
+    """Deficit round robin in C, which marks and counts as the module does, and has its name."""
+    text = (ROOT / "crates/plugin/new/qdisc/c/mine.c").read_text(encoding="utf-8")
     functions = """
 static int32_t on_dequeue(void *own, uint64_t now, const flowloom_view *view, const flowloom_packet *packet) {
     (void)now, (void)packet;
@@ -97,12 +96,11 @@ static int32_t on_pass(void *own, uint64_t now, const flowloom_packet *packet) {
 static const uint64_t *count"""
     for old, new in [
         ('its turn.", FLOWLOOM_SIZE, 0},', 'its turn.", FLOWLOOM_SIZE, 0}, {"mark", "20", "0", "9999", "x", "x.", 0, 0},'),
-        (".parameter_count = 1", ".parameter_count = 2"),
         ("    uint64_t turns;", "    uint64_t mark, turns;"),
         ("values[0].integer;", "values[0].integer; d->mark = values[1].integer;"),
         ("\nstatic const uint64_t *count", functions),
         (".queues = QUEUES,", ".queues = QUEUES, .marks = 1, .on_dequeue = on_dequeue, .on_pass = on_pass,"),
-        ('.name = "drr"', '.name = "drr_wat"'),
+        ('.name = "mine"', '.name = "drr_wat"'),
     ]:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -148,8 +146,8 @@ def test_a_policy_gives_the_bytes_of_the_built_in_one(builtin: str, own: str, fo
 
 def test_a_transport_gives_the_bytes_of_the_native_one(folder: Path) -> None:
     (folder / "mine.wasm").write_bytes(changed("transport"))
-    text = (ROOT / "crates/sim/tests/plugins/stop_and_wait.c").read_text(encoding="utf-8")
-    native = compiled(folder, "native", text.replace('"stop_and_wait"', '"stop_and_wait_wat"'))
+    text = (ROOT / "crates/plugin/new/whole_transport/c/mine.c").read_text(encoding="utf-8")
+    native = compiled(folder, "native", text.replace('.name = "mine"', '.name = "stop_and_wait_wat"'))
     same(folder, systems("transport", f"{{ kind = 'plugin', path = '{native}', rto = '300us' }}", mine(", rto = '300us'")))
 
 
@@ -218,7 +216,7 @@ def test_every_function_that_a_policy_may_call_gives_what_it_gives_to_native_cod
         + "(return (i32.const 0))"
     )
     (folder / "mine.wasm").write_bytes(changed("policy", (CALLS["policy"], in_wat)))
-    text = (ROOT / "crates/sim/tests/plugins/pias.c").read_text(encoding="utf-8")
+    text = (ROOT / "crates/plugin/new/policy/c/mine.c").read_text(encoding="utf-8")
     start = "    const struct host *host = own;\n    packet->prio = 0;\n"
     assert text.count(start) == 1
     text = text[: text.index(start)] + "    (void)own;\n" + in_c + "}\n" + text[text.index("\nstatic int32_t on_receive") :]

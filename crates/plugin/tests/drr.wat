@@ -1,5 +1,5 @@
-;; Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) in the text format of WebAssembly, written by hand for the tests: `drr.c` of
-;; docs/plugins.md. In addition, packets are marked that leave more than `mark` others behind, and packets that do not wait count as turns.
+;; Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) in the text format of WebAssembly, written by hand for the tests: DRR of
+;; crates/plugin/new/qdisc/c/mine.c. In addition, packets are marked that leave more than `mark` others behind, and packets that do not wait count as turns.
 ;;
 ;; The layout is that of include/flowloom.h compiled for wasm32: pointers and functions are words of 32 bits.
 (module

@@ -1,4 +1,4 @@
-;; PIAS (Bai et al., NSDI 2015, section 4) in the text format of WebAssembly, written by hand for the tests: crates/sim/tests/plugins/pias.c. In
+;; PIAS (Bai et al., NSDI 2015, section 4) in the text format of WebAssembly, written by hand for the tests: crates/plugin/new/policy/c/mine.c. In
 ;; addition, it counts timeouts.
 ;;
 ;; The layout is that of include/flowloom.h compiled for wasm32: pointers and functions are words of 32 bits. The functions of the simulator are

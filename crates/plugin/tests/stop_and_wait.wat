@@ -1,4 +1,4 @@
-;; Stop and wait (RFC 1350 section 2) in the text format of WebAssembly, written by hand for the tests: crates/sim/tests/plugins/stop_and_wait.c.
+;; Stop and wait (RFC 1350 section 2) in the text format of WebAssembly, written by hand for the tests: crates/plugin/new/whole_transport/c/mine.c.
 ;;
 ;; The layout is that of include/flowloom.h compiled for wasm32: pointers and functions are words of 32 bits. The functions of the simulator are
 ;; in the structure whose address the context has.
