@@ -51,6 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(lost, 5)
     except KeyboardInterrupt:
         return 130
+    except Exception:
+        # A library that is being imported may turn Ctrl-C into an error of any kind.
+        if console.interrupted():
+            return 130
+        raise
 
 
 def command(argv: list[str]) -> int:
@@ -68,7 +73,9 @@ def command(argv: list[str]) -> int:
     except _core.RunError as error:
         return complain(error, 70 if getattr(error, "broken", False) else 2)
     except (ValueError, KeyError, ImportError) as error:
-        return 130 if console.interrupted() else complain(error, 2)
+        if console.interrupted():
+            raise
+        return complain(error, 2)
 
 
 def complain(error: Exception, code: int) -> int:

@@ -480,13 +480,15 @@ def test_a_signal_at_the_start_is_no_crash(here: Path, delay: float) -> None:
         assert code in (0, 130, -signal.SIGINT) or "Traceback" in err, (code, err)
 
 
-def test_ctrl_c_during_an_import_is_no_wrong_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def numpy_does_so(_argv: object) -> int:
+# NumPy raises the first one, Python the second one while it creates a class.
+@pytest.mark.parametrize("error", [ImportError("PLEASE READ THIS"), RuntimeError("Error calling __set_name__ on 'property'")])
+def test_ctrl_c_during_an_import_is_no_wrong_input(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def library_does_so(_argv: object) -> int:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        raise ImportError("PLEASE READ THIS")
+        raise error
 
-    monkeypatch.setattr("flowloom._core.main", numpy_does_so)
+    monkeypatch.setattr("flowloom._core.main", library_does_so)
     assert command_line.main(["--version"]) == 130
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -58,6 +58,34 @@ pub struct HostFunction<C: 'static> {
     pub run: fn(&HostCall<'_, C>) -> Result<u64, String>,
 }
 
+/// Writes the [`HostFunction`] of a function that takes and gives plain values: where its arguments are, and their types.
+macro_rules! plain {
+    ($name:ident: $($at:literal $type:ident),* => I32) => {
+        plain!(@ $name: $($at $type),* => $crate::interface::I32, |c| Ok($crate::calls::word(unsafe { (c.calls.$name)(c.handle, $(c.$type($at)),*) })))
+    };
+    ($name:ident: $($at:literal $type:ident),* => I64) => {
+        plain!(@ $name: $($at $type),* => $crate::interface::I64, |c| Ok(unsafe { (c.calls.$name)(c.handle, $(c.$type($at)),*) }))
+    };
+    (@ $name:ident: $($at:literal $type:ident),* => $gives:expr, $run:expr) => {
+        $crate::calls::HostFunction { name: stringify!($name), takes: &[$(plain!(@ $type)),*], gives: $gives, run: $run }
+    };
+    (@ u32) => { $crate::interface::I32 };
+    (@ u64) => { $crate::interface::I64 };
+}
+
+/// Writes the [`HostFunction`] of a function that fills a structure for a flow: its address is argument 2.
+macro_rules! fills {
+    ($name:ident: $empty:expr) => {
+        $crate::calls::HostFunction {
+            name: stringify!($name),
+            takes: &[$crate::interface::I32; 2],
+            gives: $crate::interface::I32,
+            run: |c| c.fill(2, $empty, |to| unsafe { (c.calls.$name)(c.handle, c.u32(1), to) }),
+        }
+    };
+}
+pub(crate) use {fills, plain};
+
 /// A call of a function of the simulator.
 pub struct HostCall<'a, C> {
     /// The functions of the simulator.

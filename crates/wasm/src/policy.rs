@@ -1,8 +1,8 @@
 //! Room: policies. A machine is the policy of a host; states are those that the simulator has for its flows.
 
-use crate::calls::{GuestContext, HostFunction, connect, region, word};
+use crate::calls::{GuestContext, HostFunction, connect, fills, plain, region, word};
 use crate::functions::{create_with, with_machine};
-use crate::interface::{I32, I64};
+use crate::interface::I32;
 use crate::module::{CREATE, roles};
 use crate::table::GuestRoom;
 use plugin::abi::{Head, Packet, Value};
@@ -22,18 +22,8 @@ roles! {
 
 /// The functions of the simulator, in the order of `flowloom_policy_calls`.
 const CALLS: [HostFunction<PolicyCalls>; 9] = [
-    HostFunction {
-        name: "arm",
-        takes: &[I32, I32, I64],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.arm)(c.handle, c.u32(1), c.u32(2), c.u64(3)) })),
-    },
-    HostFunction {
-        name: "disarm",
-        takes: &[I32, I32],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.disarm)(c.handle, c.u32(1), c.u32(2)) })),
-    },
+    plain!(arm: 1 u32, 2 u32, 3 u64 => I32),
+    plain!(disarm: 1 u32, 2 u32 => I32),
     HostFunction {
         name: "terminate",
         takes: &[I32],
@@ -43,31 +33,11 @@ const CALLS: [HostFunction<PolicyCalls>; 9] = [
             Ok(word(unsafe { (c.calls.terminate)(c.handle, c.u32(1)) }))
         },
     },
-    HostFunction {
-        name: "finished",
-        takes: &[I32],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.finished)(c.handle, c.u32(1)) })),
-    },
-    HostFunction {
-        name: "sample",
-        takes: &[I32, I32],
-        gives: I32,
-        run: |c| c.fill(2, Sample::default(), |to| unsafe { (c.calls.sample)(c.handle, c.u32(1), to) }),
-    },
-    HostFunction {
-        name: "count",
-        takes: &[I32, I32, I64],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.count)(c.handle, c.u32(1), c.u32(2), c.u64(3)) })),
-    },
-    HostFunction { name: "random", takes: &[], gives: I64, run: |c| Ok(unsafe { (c.calls.random)(c.handle) }) },
-    HostFunction {
-        name: "view",
-        takes: &[I32, I32],
-        gives: I32,
-        run: |c| c.fill(2, SeenFlow::NONE, |to| unsafe { (c.calls.view)(c.handle, c.u32(1), to) }),
-    },
+    plain!(finished: 1 u32 => I32),
+    fills!(sample: Sample::default()),
+    plain!(count: 1 u32, 2 u32, 3 u64 => I32),
+    plain!(random: => I64),
+    fills!(view: SeenFlow::NONE),
     HostFunction { name: "state", takes: &[I32], gives: I32, run: |c| c.state(unsafe { (c.calls.state)(c.handle, c.u32(1)) }) },
 ];
 

@@ -1,6 +1,6 @@
 //! Room: transports. A machine is a host; states are those that the simulator has for its flows.
 
-use crate::calls::{GuestContext, HostFunction, connect, region, word};
+use crate::calls::{GuestContext, HostFunction, connect, fills, plain, region, word};
 use crate::functions::{address, create_with, with_machine};
 use crate::interface::{I32, I64};
 use crate::module::{CREATE, roles};
@@ -18,32 +18,10 @@ roles! {
     SAMPLE "sample" "(i32 i32 i32 i32) -> (i32)",
 }
 
-/// Returns a function that takes a flow only.
-macro_rules! of_flow {
-    ($name:ident) => {
-        HostFunction {
-            name: stringify!($name),
-            takes: &[I32],
-            gives: I32,
-            run: |c| Ok(word(unsafe { (c.calls.$name)(c.handle, c.u32(1)) })),
-        }
-    };
-}
-
 /// The functions of the simulator, in the order of `flowloom_transport_calls`.
 const CALLS: [HostFunction<TransportCalls>; 14] = [
-    HostFunction {
-        name: "arm",
-        takes: &[I32, I32, I64],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.arm)(c.handle, c.u32(1), c.u32(2), c.u64(3)) })),
-    },
-    HostFunction {
-        name: "disarm",
-        takes: &[I32, I32],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.disarm)(c.handle, c.u32(1), c.u32(2)) })),
-    },
+    plain!(arm: 1 u32, 2 u32, 3 u64 => I32),
+    plain!(disarm: 1 u32, 2 u32 => I32),
     HostFunction {
         name: "control",
         takes: &[I32],
@@ -63,30 +41,15 @@ const CALLS: [HostFunction<TransportCalls>; 14] = [
             if c.u32(4) == 0 { Ok(word(deliver(std::ptr::null_mut()))) } else { c.fill(4, Delivery::default(), deliver) }
         },
     },
-    of_flow!(finished),
-    of_flow!(close),
-    of_flow!(terminate),
-    of_flow!(timeout),
-    of_flow!(fast_retransmit),
-    HostFunction {
-        name: "count",
-        takes: &[I32, I32, I64],
-        gives: I32,
-        run: |c| Ok(word(unsafe { (c.calls.count)(c.handle, c.u32(1), c.u32(2), c.u64(3)) })),
-    },
-    HostFunction { name: "random", takes: &[], gives: I64, run: |c| Ok(unsafe { (c.calls.random)(c.handle) }) },
-    HostFunction {
-        name: "view",
-        takes: &[I32, I32],
-        gives: I32,
-        run: |c| c.fill(2, SeenFlow::NONE, |to| unsafe { (c.calls.view)(c.handle, c.u32(1), to) }),
-    },
-    HostFunction {
-        name: "payload",
-        takes: &[I32, I64],
-        gives: I64,
-        run: |c| Ok(unsafe { (c.calls.payload)(c.handle, c.u32(1), c.u64(2)) }),
-    },
+    plain!(finished: 1 u32 => I32),
+    plain!(close: 1 u32 => I32),
+    plain!(terminate: 1 u32 => I32),
+    plain!(timeout: 1 u32 => I32),
+    plain!(fast_retransmit: 1 u32 => I32),
+    plain!(count: 1 u32, 2 u32, 3 u64 => I32),
+    plain!(random: => I64),
+    fills!(view: SeenFlow::NONE),
+    plain!(payload: 1 u32, 2 u64 => I64),
     HostFunction { name: "state", takes: &[I32], gives: I32, run: |c| c.state(unsafe { (c.calls.state)(c.handle, c.u32(1)) }) },
 ];
 
