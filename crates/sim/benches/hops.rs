@@ -9,6 +9,7 @@ use scenario::Options;
 use sim::{Continue, EventOrder, Threads};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::ptr;
 use std::time::Instant;
 
 /// A scenario of the folder with settings, and the ends of its shorter and its longer run.
@@ -191,6 +192,8 @@ const OTHER_COMPILER: f64 = 0.10;
 
 /// The number of timed runs; the fastest one counts.
 const REPEATS: usize = 3;
+/// Runs of each of two works whose speeds are compared: some differ by a hundredth.
+const SHARE_TURNS: usize = 8;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -285,31 +288,43 @@ fn timed(work: &Work, end: &str) -> Run {
     runs.min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).expect("at least one run")
 }
 
-/// The times of two ways to run the longer run, without those of the shorter one: the fastest of several runs each, in turns.
-fn in_turns(work: &Work, digest: &str, ways: [&str; 2], time: fn(&Run) -> f64) -> [f64; 2] {
+/// The times per hop of two works, or of one that runs in two ways: those of the longer run without those of the shorter one, the
+/// fastest of several runs each, in turns.
+fn in_turns(ways: [(&Work, &str); 2], turns: usize, time: fn(&Run) -> f64) -> [f64; 2] {
     let mut least = [[f64::INFINITY; 2]; 2];
-    for _ in 0..REPEATS {
-        for (least, how) in least.iter_mut().zip(ways) {
-            for (least, end) in least.iter_mut().zip(work.timed) {
+    let mut hops = [[0.0; 2]; 2];
+    let mut digests = [const { String::new() }; 2];
+    for _ in 0..turns {
+        for (way, (work, how)) in ways.into_iter().enumerate() {
+            for (at, end) in work.timed.into_iter().enumerate() {
                 let (run, _) = command(work, how, end, &[]);
-                assert!(end != work.timed[1] || run.digest == digest, "{}: another result with {how}", work.file);
-                *least = least.min(time(&run));
+                least[way][at] = least[way][at].min(time(&run));
+                hops[way][at] = run.hops;
+                digests[way] = run.digest;
             }
         }
     }
-    least.map(|[short, long]| long - short)
+    let [(one, _), (other, how)] = ways;
+    assert!(!ptr::eq(one, other) || digests[0] == digests[1], "{}: another result with {how}", one.file);
+    [0, 1].map(|way| (least[way][1] - least[way][0]) / (hops[way][1] - hops[way][0]))
+}
+
+/// The speed of a work as a share of that of another one.
+fn share(work: &Work, other: &Work) -> f64 {
+    let [own, other] = in_turns([(work, "--one"), (other, "--one")], SHARE_TURNS, |run| run.cpu_s);
+    other / own
 }
 
 /// The speed on two threads, as a multiple of that on one, by wall time.
-fn gain(work: &Work, digest: &str) -> f64 {
-    let [one, two] = in_turns(work, digest, ["--one", "--two"], |run| run.wall_s);
+fn gain(work: &Work) -> f64 {
+    let [one, two] = in_turns([(work, "--one"), (work, "--two")], REPEATS, |run| run.wall_s);
     one / two
 }
 
 /// The time per hop by the tree and in windows, and how many times as fast windows are.
-fn both_orders(work: &Work, digest: &str, hops: f64) -> String {
-    let [tree, windows] = in_turns(work, digest, ["--tree", "--windows"], |run| run.cpu_s);
-    format!("{:.1} {:.1} {:.2}", tree / hops * 1e9, windows / hops * 1e9, tree / windows)
+fn both_orders(work: &Work) -> String {
+    let [tree, windows] = in_turns([(work, "--tree"), (work, "--windows")], REPEATS, |run| run.cpu_s);
+    format!("{:.1} {:.1} {:.2}", tree * 1e9, windows * 1e9, tree / windows)
 }
 
 /// Instructions per hop; `None` without valgrind.
@@ -362,7 +377,7 @@ fn table() {
     build_plugin();
     let has_wasmtime = build_module();
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of another row's hops/s, which its name or the documentation says, measured in turns with that row. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
@@ -373,7 +388,6 @@ fn table() {
         "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17} {:>17}  digest",
         "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB", "2 threads", "tree, windows"
     );
-    let mut speeds: Vec<(&str, f64)> = Vec::new();
     for row in &ROWS {
         if row.name == WASM && !has_wasmtime {
             println!("{:<46} {:>16}", row.name, "no wasmtime");
@@ -381,12 +395,11 @@ fn table() {
         }
         let [short, long] = row.work.timed.map(|end| timed(&row.work, end));
         let ns = (long.cpu_s - short.cpu_s) / (long.hops - short.hops) * 1e9;
-        speeds.push((row.name, 1e3 / ns));
         let speed = cell(Some(1e3 / ns), 1);
         let speed = match row.share_of {
             Some((other, least)) => {
-                let other = speeds.iter().find(|(name, _)| *name == other).map_or(f64::NAN, |(_, speed)| *speed);
-                format!("{speed}: {:.2} ({least})", 1e3 / ns / other)
+                let other = ROWS.iter().find(|row| row.name == other).expect("a row of the table");
+                format!("{speed}: {:.3} ({least})", share(&row.work, &other.work))
             }
             None => asked(speed, row.mega_hops_per_s),
         };
@@ -400,8 +413,8 @@ fn table() {
             cell(Some((long.events - short.events) / (long.hops - short.hops)), 3),
             format!("{:.0} ms", (short.cpu_s - short.hops * ns * 1e-9) * 1e3),
             asked(cell(Some(long.peak_bytes * 1e-6), 1), row.peak_mb),
-            asked(cell(row.two_threads.map(|_| gain(&row.work, &long.digest)), 2), row.two_threads),
-            if row.both_orders { both_orders(&row.work, &long.digest, long.hops - short.hops) } else { "-".to_owned() },
+            asked(cell(row.two_threads.map(|_| gain(&row.work)), 2), row.two_threads),
+            if row.both_orders { both_orders(&row.work) } else { "-".to_owned() },
             long.digest,
         );
     }
