@@ -141,7 +141,8 @@ fn machine(params: &Params, env: &Env<'_>) -> Result<Machine, Failure> {
 /// The machine of one host.
 #[allow(clippy::large_enum_variant, reason = "a box would cost time for every packet")]
 pub enum Plugin {
-    /// A controller with exact ECN on the TCP machine: the case that is made for speed, as one of two.
+    /// A controller with exact ECN on the TCP machine. A choice among two variants is a comparison; among more, it is a jump through a
+    /// table for every packet.
     Exact(Tcp<Foreign<true>>),
     /// Another machine.
     Other(Box<Other>),
