@@ -41,6 +41,7 @@ pub mod abi;
 pub mod author;
 pub mod block;
 pub mod congestion;
+pub mod group;
 pub mod host;
 pub mod library;
 pub mod mock;

@@ -29,6 +29,7 @@ use fabric::qdisc::{self, Qdisc as _};
 use fabric::refused::Refused;
 use fabric::router::PortAccess;
 use fabric::routing::{Parts, Routing};
+use plugin::group::together;
 use proto::host::FlowTable;
 use proto::policy_host::PolicyHost;
 use proto::{Flow, Kind, Packet};
@@ -45,7 +46,9 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     probe: P,
 ) -> (Part<E, P>, Vec<Actor>) {
     let order = beginning.order;
-    let (mut world, actors) = build_world(spec, beginning, share, probe);
+    // Safety: a part is on one thread at a time, and its machines stay in it.
+    #[allow(unsafe_code)]
+    let (mut world, actors) = unsafe { together(|| build_world(spec, beginning, share, probe)) };
     let mut engine: E = build_engine(spec, &world, P::WATCHES);
     if order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
         world.open = world.share.is_none().then(|| order::share(spec, &world.flows));

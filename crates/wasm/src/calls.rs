@@ -201,16 +201,16 @@ unsafe extern "C" fn end<C: 'static>(environment: *mut c_void) {
 pub fn connect<C: 'static>(guest: &mut Guest, functions: &'static [HostFunction<C>]) -> Result<(), String> {
     assert!(functions.len() <= region::MOST_CALLS, "the region has a place for each function");
     let (shared, handle) = (Rc::clone(guest.shared()), guest.at(region::CONTEXT) as u32);
-    let store = guest.store();
+    let instance = guest.instance();
     let make = |function: &'static HostFunction<C>| {
         let environment = Box::into_raw(Box::new(Connected { function, shared: Rc::clone(&shared), handle }));
         let takes = [&[I32], function.takes].concat();
         // Safety: the environment is that of `enter`, and ends once.
-        unsafe { store.host(&takes, function.gives, enter::<C>, environment.cast(), end::<C>) }
+        unsafe { instance.host(&takes, function.gives, enter::<C>, environment.cast(), end::<C>) }
     };
     let made: Vec<Func> = functions.iter().map(make).collect();
     let [.., table] = EXPORTS;
-    let first = guest.store().add(table, &made).ok_or_else(|| {
+    let first = guest.instance().add(table, &made).ok_or_else(|| {
         format!(
             "its table `{table}` cannot grow, and the functions of the simulator need {} places: link it with `--growable-table`",
             made.len()

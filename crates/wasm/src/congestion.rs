@@ -66,7 +66,7 @@ impl Guest {
     #[inline]
     fn on_ack(&mut self, state: u32, window: &mut Window, ack: &Ack) -> i32 {
         self.write(region::WINDOW, window);
-        self.write(region::ACK, ack);
+        self.write_words(region::ACK, words_of(ack));
         let words = [self.own(), state.into(), self.at(region::WINDOW), self.at(region::ACK)];
         let status = self.call(ON_ACK, words, &[]);
         *window = self.read(region::WINDOW);
@@ -104,6 +104,15 @@ impl Guest {
         *at_ps = self.read(region::RESULT);
         status
     }
+}
+
+/// Returns the words of an ACK. Its flags are read one by one, as they were stored just before; see [`Guest::write`].
+#[inline(always)]
+fn words_of(ack: &Ack) -> [u64; size_of::<Ack>() / 8] {
+    let Ack { now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, .. } = *ack;
+    let flag = |flag: &bool| u64::from(unsafe { ptr::from_ref(flag).cast::<u8>().read_volatile() });
+    let flags = flag(&ack.ece) | flag(&ack.window_limited) << 8 | flag(&ack.may_change) << 16;
+    [now_ps, acked, slow_start, snd_una, snd_nxt, srtt_ps, rtt_ps, waited_ps, flags]
 }
 
 // Safety of the functions below: the simulator passes the blocks that `create` and `open` have

@@ -6,12 +6,13 @@
 //! calls, the block of the machine, and the blocks of states. The plug-in may overwrite it, which
 //! harms only itself: the simulator reads results from it, and no addresses.
 
-use crate::interface::{Func, RawVal};
-use crate::module::{Bare, CALLS, CLOSE, CREATE, DESTROY, FAILURE, FUEL, GuestModule, MOST_ROLES, VALUES, text};
-use crate::wasmtime::{GuestMemory, Store};
+use crate::interface::{Opaque, RawVal};
+use crate::module::{Bare, CLOSE, CREATE, DESTROY, FAILURE, FUEL, GuestModule, MOST_ROLES, VALUES, text};
+use crate::wasmtime::{Failed, GuestMemory, Instance};
 use plugin::abi::{FAILED, OK, Value};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
 
@@ -79,22 +80,23 @@ impl GuestShared {
 /// A machine. What every call needs comes first, because machines take turns and the processor's caches are small.
 #[repr(C, align(64))]
 pub struct Guest {
-    store: Store,
+    instance: Instance,
     /// The first byte of the memory, which moves when the memory grows.
     base: *mut u8,
     /// The address of the region.
     region: u32,
-    /// Calls until the fuel is filled up.
-    calls: u32,
     /// Whether functions may let the memory grow.
     grows: bool,
-    functions: [Func; MOST_ROLES],
+    /// Whether a trap has left it in the middle of a function.
+    trapped: bool,
+    /// Those of its room come first.
+    functions: [Opaque; MOST_ROLES],
     module: &'static GuestModule,
     memory: GuestMemory,
     /// A block for lists of any length, and its size.
     list: (u32, u32),
-    /// Why it may not be called any more: a trap leaves it in the middle of a function.
-    broken: Option<String>,
+    /// Why it may not be called any more.
+    trap: String,
     /// What has failed last.
     why: String,
     totals: Vec<u64>,
@@ -110,15 +112,15 @@ impl Guest {
         values: &[Value],
         connect: impl FnOnce(&mut Guest) -> Result<(), String>,
     ) -> Result<Guest, String> {
-        let bare = Bare::new(&module.code)?;
+        let bare = Bare::of_machine(&module.code)?;
         if bare.table != module.table {
             return Err("its function `flowloom_plugin` returns another table than before".to_owned());
         }
-        let mut functions = [Func::NONE; MOST_ROLES];
+        let mut functions = [ptr::null_mut(); MOST_ROLES];
         for (role, index) in module.functions.iter().enumerate().filter(|(_, index)| **index != 0) {
-            functions[role] = bare.function(module.roles, role, *index)?;
+            functions[place(role)] = bare.function(module.roles, role, *index)?.private;
         }
-        let Bare { store, memory, .. } = bare;
+        let Bare { instance, memory, .. } = bare;
         let shared = Rc::new(GuestShared {
             memory,
             state_size: module.state_size,
@@ -131,16 +133,16 @@ impl Guest {
             queued: Cell::new(0),
         });
         let mut guest = Guest {
-            store,
+            instance,
             base: ptr::null_mut(),
             region: 0,
-            calls: 0,
             grows: module.grows,
+            trapped: false,
             functions,
             module,
             memory,
             list: (0, 0),
-            broken: None,
+            trap: String::new(),
             why: String::new(),
             totals: vec![0; module.counters],
             shared,
@@ -168,8 +170,8 @@ impl Guest {
         &self.shared
     }
     /// Returns the instance.
-    pub fn store(&mut self) -> &mut Store {
-        &mut self.store
+    pub fn instance(&mut self) -> &mut Instance {
+        &mut self.instance
     }
     /// Declares that functions may let the memory grow.
     pub fn grows(&mut self) {
@@ -189,11 +191,17 @@ impl Guest {
         self.base = self.memory.base();
         block
     }
+    /// Returns the place of an offset of the region.
+    #[inline(always)]
+    fn place<T>(&self, offset: u32) -> *mut T {
+        // Safety: the region has a place for it, and a memory never shrinks.
+        unsafe { self.base.add(self.region as usize + offset as usize).cast() }
+    }
     /// Writes a structure of whole numbers at an offset of the region.
     #[inline(always)]
     pub fn write<T: Copy>(&mut self, offset: u32, value: &T) {
-        // Safety: the region has a place for it, and a memory never shrinks.
-        unsafe { self.base.add((self.region + offset) as usize).cast::<T>().write_unaligned(*value) }
+        // Safety: as above.
+        unsafe { copy(value, self.place(offset)) }
     }
     /// Writes a list of structures of whole numbers. Returns its address; `None` on failure, for which [`Guest::why`] has the reason.
     pub fn write_list<T: Copy>(&mut self, list: &[T]) -> Option<u32> {
@@ -210,11 +218,23 @@ impl Guest {
         unsafe { ptr::copy_nonoverlapping(list.as_ptr().cast(), self.base.add(self.list.0 as usize), bytes as usize) }
         Some(self.list.0)
     }
+    /// Writes words of 64 bits at an offset of the region.
+    #[inline(always)]
+    pub fn write_words<const N: usize>(&mut self, offset: u32, words: [u64; N]) {
+        for (at, word) in words.into_iter().enumerate() {
+            // Safety: as above.
+            unsafe { self.place::<u64>(offset).add(at).write_volatile(word) }
+        }
+    }
     /// Reads a structure of whole numbers at an offset of the region.
     #[inline(always)]
     pub fn read<T: Copy>(&self, offset: u32) -> T {
+        let mut value = MaybeUninit::uninit();
         // Safety: as above.
-        unsafe { self.base.add((self.region + offset) as usize).cast::<T>().read_unaligned() }
+        unsafe {
+            copy(self.place(offset), value.as_mut_ptr());
+            value.assume_init()
+        }
     }
     /// Calls a function. Returns [`OK`], a status among `others`, or [`FAILED`], for which [`Guest::why`] has the reason.
     #[inline(always)]
@@ -228,36 +248,31 @@ impl Guest {
     }
     #[inline(always)]
     fn run(&mut self, role: usize, raw: &mut [RawVal]) -> bool {
-        if self.calls == 0 && !self.ready() {
-            return false;
+        if self.trapped {
+            return self.again();
         }
-        self.calls -= 1;
         // Safety: the type of the function was checked, and each type has at most as many results as arguments, or one.
-        let done = unsafe { self.store.call(&self.functions[role], raw) };
+        let done = unsafe { self.instance.call(self.functions[place(role)], FUEL, raw) };
         if self.grows {
             self.base = self.memory.base();
         }
         match done {
             Ok(()) => true,
-            Err(why) => self.trapped(why),
+            Err(failed) => self.trapped(failed),
         }
     }
     #[cold]
-    fn trapped(&mut self, why: String) -> bool {
-        (self.calls, self.broken) = (0, Some(why.clone()));
+    fn trapped(&mut self, failed: Failed) -> bool {
+        let why = self.instance.why(failed);
+        (self.trapped, self.trap) = (true, why.clone());
         self.why = why;
         false
     }
-    /// Fills the fuel up, unless the instance is broken.
+    /// Fails as it has failed before.
     #[cold]
-    fn ready(&mut self) -> bool {
-        if let Some(why) = &self.broken {
-            self.why.clone_from(why);
-            return false;
-        }
-        self.store.set_fuel(FUEL);
-        self.calls = CALLS;
-        true
+    fn again(&mut self) -> bool {
+        self.why.clone_from(&self.trap);
+        false
     }
     /// Asks the plug-in why a function has failed. Returns [`FAILED`].
     #[cold]
@@ -278,7 +293,7 @@ impl Guest {
     /// Returns the address of an offset of the region, as an argument.
     #[inline(always)]
     pub fn at(&self, offset: u32) -> u64 {
-        u64::from(self.region + offset)
+        u64::from(self.region) + u64::from(offset)
     }
 
     /// Returns the address of a state that is zero. On failure, [`Guest::why`] has the reason.
@@ -314,6 +329,29 @@ impl Guest {
         if self.has(DESTROY) {
             self.run(DESTROY, &mut [RawVal::new(self.at(self.module.own))]);
         }
+    }
+}
+
+/// Returns the place of a function among those of a guest.
+const fn place(role: usize) -> usize {
+    (role + MOST_ROLES - CREATE) % MOST_ROLES
+}
+
+/// Copies a structure word by word. A wider load of words that were stored one by one just before would wait until the stores have
+/// reached the cache.
+///
+/// # Safety
+///
+/// As for [`ptr::copy`].
+#[inline(always)]
+unsafe fn copy<T: Copy>(from: *const T, to: *mut T) {
+    if align_of::<T>() < 8 {
+        return unsafe { to.write_unaligned(from.read_unaligned()) };
+    }
+    let (from, to) = (from.cast::<MaybeUninit<u64>>(), to.cast::<MaybeUninit<u64>>());
+    for word in 0..size_of::<T>() / 8 {
+        // Volatile, so that the compiler does not make wider ones of them.
+        unsafe { to.add(word).write_volatile(from.add(word).read_volatile()) }
     }
 }
 

@@ -35,8 +35,9 @@ impl PointerVec {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Func {
+    /// The number of its store.
     pub store: u64,
-    private: Opaque,
+    pub private: Opaque,
 }
 
 impl Func {
@@ -62,7 +63,7 @@ pub struct StoreItem {
 /// `wasmtime_instance_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Instance {
+pub struct InstanceItem {
     pub store: u64,
     pub private: usize,
 }
@@ -172,8 +173,8 @@ functions! {
     wasmtime_store_limiter(Opaque, i64, i64, i64, i64, i64);
     wasmtime_store_delete(Opaque);
     wasmtime_context_set_fuel(Opaque, u64) -> Opaque;
-    wasmtime_instance_new(Opaque, Opaque, *const Extern, usize, *mut Instance, *mut Opaque) -> Opaque;
-    wasmtime_instance_export_get(Opaque, *const Instance, *const c_char, usize, *mut Extern) -> bool;
+    wasmtime_instance_new(Opaque, Opaque, *const Extern, usize, *mut InstanceItem, *mut Opaque) -> Opaque;
+    wasmtime_instance_export_get(Opaque, *const InstanceItem, *const c_char, usize, *mut Extern) -> bool;
     wasmtime_memory_data(Opaque, *const StoreItem) -> *mut u8;
     wasmtime_memory_data_size(Opaque, *const StoreItem) -> usize;
     wasmtime_memory_grow(Opaque, *const StoreItem, u64, *mut u64) -> Opaque;

@@ -2,16 +2,19 @@
 //! its table.
 
 use crate::interface::{Func, RawVal};
-use crate::wasmtime::{GuestMemory, Module, Store};
+use crate::wasmtime::{GuestMemory, Instance, Limits, Module, Store};
+use plugin::group::shared;
+use std::rc::Rc;
 
 /// The function that a file exports, its memory, and its table of functions.
 pub const EXPORTS: [&str; 3] = ["flowloom_plugin", "memory", "__indirect_function_table"];
 
-/// Largest memory of an instance, in bytes.
-const MEMORY: i64 = 16 << 20;
-/// Instructions that so many calls in a row may execute together.
+/// The first instance of a module: a memory of 16 MiB, 4 tables of 10,000 entries.
+const FIRST: Limits = [16 << 20, 10_000, 1, 4, 1];
+/// As many instances as there are machines. Each has as many tables as the first one.
+const ALL: Limits = [FIRST[0], FIRST[1], i64::MAX, i64::MAX, i64::MAX];
+/// Instructions that a call may execute.
 pub const FUEL: u64 = 500_000_000;
-pub const CALLS: u32 = 256;
 /// Longest text, in bytes.
 const TEXT: usize = 4096;
 /// Largest number of values of parameters.
@@ -80,7 +83,7 @@ pub fn may_grow(content: &[u8]) -> bool {
 /// An instance without the region of the simulator.
 pub struct Bare {
     /// The instance.
-    pub store: Store,
+    pub instance: Instance,
     /// Its memory.
     pub memory: GuestMemory,
     /// The address of its table.
@@ -88,22 +91,30 @@ pub struct Bare {
 }
 
 impl Bare {
+    /// Creates the first instance of a module.
+    pub fn first(module: &Module) -> Result<Bare, String> {
+        Bare::new(module, Rc::new(Store::new(module.wasmtime(), FIRST)))
+    }
+    /// Creates the instance of a machine.
+    pub fn of_machine(module: &Module) -> Result<Bare, String> {
+        Bare::new(module, shared(|| Store::new(module.wasmtime(), ALL)))
+    }
     /// Creates an instance and asks for its table.
-    pub fn new(module: &Module) -> Result<Bare, String> {
+    fn new(module: &Module, store: Rc<Store>) -> Result<Bare, String> {
         let start = |why| format!("it cannot be started: {why}");
-        let mut store = Store::new(module, FUEL, MEMORY).map_err(start)?;
+        let instance = Instance::new(module, store, FUEL).map_err(start)?;
         let [function, memory, _] = EXPORTS;
-        let memory = store.memory(memory).ok_or_else(|| format!("it exports no memory `{memory}`"))?;
-        let asked = store.function(function).ok_or_else(|| format!("it exports no function `{function}`"))?;
-        let found = store.type_of(&asked);
+        let memory = instance.memory(memory).ok_or_else(|| format!("it exports no memory `{memory}`"))?;
+        let asked = instance.function(function).ok_or_else(|| format!("it exports no function `{function}`"))?;
+        let found = instance.type_of(&asked);
         if found != "() -> (i32)" {
             return Err(format!("its function `{function}` has the type {found} instead of () -> (i32)"));
         }
         let mut words = [RawVal::new(0)];
         // Safety: the type was checked.
-        let table = unsafe { store.call(&asked, &mut words) };
-        table.map_err(|why| format!("its function `{function}` fails: {why}"))?;
-        Ok(Bare { store, memory, table: words[0].word as u32 })
+        let table = unsafe { instance.call(asked.private, FUEL, &mut words) };
+        table.map_err(|failed| format!("its function `{function}` fails: {}", instance.why(failed)))?;
+        Ok(Bare { instance, memory, table: words[0].word as u32 })
     }
     /// Returns the memory of the instance.
     pub fn bytes(&self) -> &[u8] {
@@ -115,9 +126,9 @@ impl Bare {
     pub fn function(&self, roles: &[(&str, &str)], role: usize, index: u32) -> Result<Func, String> {
         let (name, wanted) = if role < COMMON.len() { COMMON[role] } else { roles[role - COMMON.len()] };
         let [.., table] = EXPORTS;
-        let found = self.store.at(table, index);
+        let found = self.instance.at(table, index);
         let found = found.ok_or_else(|| format!("its `{name}` is {index}, which is no function of its exported `{table}`"))?;
-        let of = self.store.type_of(&found);
+        let of = self.instance.type_of(&found);
         if of == wanted { Ok(found) } else { Err(format!("its function `{name}` has the type {of} instead of {wanted}")) }
     }
 }

@@ -79,7 +79,7 @@ pub trait GuestRoom: RoomTable {
 
 /// Makes the table of a compiled file, and returns its head.
 pub fn table(module: Module, grows: bool) -> Result<*const Head, String> {
-    let bare = Bare::new(&module)?;
+    let bare = Bare::first(&module)?;
     let mut fields = Fields::new(bare.bytes(), bare.table, 12, TABLE)?;
     if bare.table % 8 != 0 {
         return Err(format!("{TABLE} has the address {}, which is not a multiple of 8", bare.table));

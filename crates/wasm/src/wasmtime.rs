@@ -4,13 +4,14 @@
 //! because its structures may differ.
 
 use crate::interface::{
-    Callback, EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Finalizer, Func, Functions, Instance, OfExtern, OfVal,
+    Callback, EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Finalizer, Func, Functions, InstanceItem, OfExtern, OfVal,
     Opaque, PointerVec, RawVal, StoreItem, Val, text,
 };
 use std::error::Error as _;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::rc::Rc;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The version of the package whose structures this file declares.
@@ -161,16 +162,20 @@ pub struct Module {
 unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
-/// An instance of a module: its memory, its globals and its fuel. It shares nothing with others.
+impl Module {
+    /// Returns the library.
+    pub fn wasmtime(&self) -> &'static Wasmtime {
+        self.wasmtime
+    }
+}
+
+/// A store of wasmtime. Machines that run on one thread at a time together share one, so that what wasmtime reads in every call stays in
+/// the processor's caches.
 pub struct Store {
     wasmtime: &'static Wasmtime,
     store: Opaque,
     context: Opaque,
-    instance: Instance,
 }
-
-// Safety: a store is used on one thread at a time.
-unsafe impl Send for Store {}
 
 impl Drop for Store {
     fn drop(&mut self) {
@@ -178,34 +183,74 @@ impl Drop for Store {
     }
 }
 
+/// The failure of a call, for [`Instance::why`].
+pub struct Failed {
+    error: Opaque,
+    trap: Opaque,
+}
+
+/// Limits of a store: bytes of a memory, entries of a table, and the numbers of instances, tables and memories.
+pub type Limits = [i64; 5];
+
 impl Store {
-    /// Creates an instance of a module with `fuel`, and calls its start function. Its memory has at
-    /// most `memory` bytes.
-    pub fn new(module: &Module, fuel: u64, memory: i64) -> Result<Store, String> {
-        /// Entries of tables, instances, tables and memories.
-        const LIMITS: [i64; 4] = [10_000, 1, 4, 1];
-        let functions = &module.wasmtime.functions;
-        let [entries, instances, tables, memories] = LIMITS;
+    /// Creates a store without instances.
+    pub fn new(wasmtime: &'static Wasmtime, [memory, entries, instances, tables, memories]: Limits) -> Store {
+        let functions = &wasmtime.functions;
         unsafe {
-            let store = (functions.wasmtime_store_new)(module.wasmtime.engine, ptr::null_mut(), None);
+            let store = (functions.wasmtime_store_new)(wasmtime.engine, ptr::null_mut(), None);
             (functions.wasmtime_store_limiter)(store, memory, entries, instances, tables, memories);
-            let context = (functions.wasmtime_store_context)(store);
-            let mut made = Store { wasmtime: module.wasmtime, store, context, instance: Instance { store: 0, private: 0 } };
-            made.set_fuel(fuel);
-            let mut trap = ptr::null_mut();
-            let error = (functions.wasmtime_instance_new)(context, module.module, ptr::null(), 0, &mut made.instance, &mut trap);
-            if error.is_null() && trap.is_null() { Ok(made) } else { Err(functions.why(error, trap)) }
+            Store { wasmtime, store, context: (functions.wasmtime_store_context)(store) }
         }
     }
     /// Sets how many instructions may run from now on.
-    pub fn set_fuel(&mut self, fuel: u64) {
-        let error = unsafe { (self.wasmtime.functions.wasmtime_context_set_fuel)(self.context, fuel) };
-        assert!(error.is_null(), "fuel is configured");
+    #[inline(always)]
+    fn set_fuel(&self, fuel: u64) {
+        // No error, because the engine counts instructions.
+        unsafe { (self.wasmtime.functions.wasmtime_context_set_fuel)(self.context, fuel) };
+    }
+}
+
+/// An instance of a module: its memory, its tables and its globals, which it shares with no other.
+#[repr(C)]
+pub struct Instance {
+    store: Rc<Store>,
+    item: InstanceItem,
+}
+
+impl Instance {
+    /// Creates an instance of a module, and calls its start function with `fuel`.
+    pub fn new(module: &Module, store: Rc<Store>, fuel: u64) -> Result<Instance, String> {
+        let functions = &module.wasmtime.functions;
+        store.set_fuel(fuel);
+        let (mut item, mut trap) = (InstanceItem { store: 0, private: 0 }, ptr::null_mut());
+        unsafe {
+            let error = (functions.wasmtime_instance_new)(store.context, module.module, ptr::null(), 0, &mut item, &mut trap);
+            if error.is_null() && trap.is_null() { Ok(Instance { store, item }) } else { Err(functions.why(error, trap)) }
+        }
+    }
+    /// Calls a function, which may execute so many instructions as there is `fuel`. Results replace arguments.
+    ///
+    /// # Safety
+    ///
+    /// The function is one of this instance. `words` has a place for each of its arguments and results, and holds its arguments.
+    #[inline(always)]
+    pub unsafe fn call(&self, function: Opaque, fuel: u64, words: &mut [RawVal]) -> Result<(), Failed> {
+        let Store { wasmtime, context, .. } = *self.store;
+        self.store.set_fuel(fuel);
+        let function = Func { store: self.item.store, private: function };
+        let mut trap = ptr::null_mut();
+        let call = wasmtime.functions.wasmtime_func_call_unchecked;
+        let error = unsafe { call(context, &function, words.as_mut_ptr(), words.len(), &mut trap) };
+        if error.is_null() && trap.is_null() { Ok(()) } else { Err(Failed { error, trap }) }
+    }
+    /// Returns why a call has failed.
+    pub fn why(&self, Failed { error, trap }: Failed) -> String {
+        unsafe { self.store.wasmtime.functions.why(error, trap) }
     }
     fn export(&self, name: &str, kind: u8) -> Option<OfExtern> {
         let mut found = Extern { kind: u8::MAX, of: OfExtern { func: Func::NONE } };
-        let of = self.wasmtime.functions.wasmtime_instance_export_get;
-        let exists = unsafe { of(self.context, &self.instance, name.as_ptr().cast(), name.len(), &mut found) };
+        let of = self.store.wasmtime.functions.wasmtime_instance_export_get;
+        let exists = unsafe { of(self.store.context, &self.item, name.as_ptr().cast(), name.len(), &mut found) };
         (exists && found.kind == kind).then_some(found.of)
     }
     /// Returns an exported function.
@@ -215,22 +260,23 @@ impl Store {
     /// Returns the exported memory.
     pub fn memory(&self, name: &str) -> Option<GuestMemory> {
         let item = self.export(name, EXTERN_MEMORY).map(|of| unsafe { of.item })?;
-        Some(GuestMemory { wasmtime: self.wasmtime, context: self.context, item })
+        Some(GuestMemory { wasmtime: self.store.wasmtime, context: self.store.context, item })
     }
     /// Returns the function at an index of an exported table; `None` if there is none.
     pub fn at(&self, table: &str, index: u32) -> Option<Func> {
         let table = unsafe { self.export(table, EXTERN_TABLE)?.item };
         let mut found = Val { kind: u8::MAX, of: OfVal { largest: [0; 3] } };
-        let exists = unsafe { (self.wasmtime.functions.wasmtime_table_get)(self.context, &table, index.into(), &mut found) };
+        let exists =
+            unsafe { (self.store.wasmtime.functions.wasmtime_table_get)(self.store.context, &table, index.into(), &mut found) };
         let func = unsafe { found.of.func };
         (exists && found.kind == FUNCREF && func.store != 0).then_some(func)
     }
     /// Returns the type of a function as text: `(i32 i64) -> (i32)`.
     pub fn type_of(&self, function: &Func) -> String {
         const KINDS: [&str; 4] = ["i32", "i64", "f32", "f64"];
-        let f = &self.wasmtime.functions;
+        let f = &self.store.wasmtime.functions;
         unsafe {
-            let whole = (f.wasmtime_func_type)(self.context, function);
+            let whole = (f.wasmtime_func_type)(self.store.context, function);
             let words = |list: *const PointerVec| {
                 let kinds = (*list).items().iter().map(|one| (f.wasm_valtype_kind)(*one));
                 kinds.map(|kind| KINDS.get(usize::from(kind)).copied().unwrap_or("ref")).collect::<Vec<_>>().join(" ")
@@ -246,7 +292,7 @@ impl Store {
     ///
     /// The function takes such an environment, and fills the results.
     pub unsafe fn host(&mut self, takes: &[u8], gives: u8, call: Callback, environment: *mut c_void, end: Finalizer) -> Func {
-        let f = &self.wasmtime.functions;
+        let f = &self.store.wasmtime.functions;
         let mut made = Func::NONE;
         unsafe {
             let list = |kinds: &[u8]| {
@@ -256,14 +302,14 @@ impl Store {
                 list
             };
             let of = (f.wasm_functype_new)(&mut list(takes), &mut list(&[gives]));
-            (f.wasmtime_func_new_unchecked)(self.context, of, call, environment, Some(end), &mut made);
+            (f.wasmtime_func_new_unchecked)(self.store.context, of, call, environment, Some(end), &mut made);
             (f.wasm_functype_delete)(of);
         }
         made
     }
     /// Adds functions to an exported table. Returns the index of the first one.
     pub fn add(&mut self, table: &str, functions: &[Func]) -> Option<u32> {
-        let f = &self.wasmtime.functions;
+        let f = &self.store.wasmtime.functions;
         let table = unsafe { self.export(table, EXTERN_TABLE)?.item };
         let value = |func| Val { kind: FUNCREF, of: OfVal { func } };
         let mut first = 0;
@@ -275,24 +321,12 @@ impl Store {
                 }
             };
             let done =
-                delete((f.wasmtime_table_grow)(self.context, &table, functions.len() as u64, &value(Func::NONE), &mut first))
+                delete((f.wasmtime_table_grow)(self.store.context, &table, functions.len() as u64, &value(Func::NONE), &mut first))
                     && (first..)
                         .zip(functions)
-                        .all(|(at, func)| delete((f.wasmtime_table_set)(self.context, &table, at, &value(*func))));
+                        .all(|(at, func)| delete((f.wasmtime_table_set)(self.store.context, &table, at, &value(*func))));
             done.then_some(first as u32)
         }
-    }
-    /// Calls a function. Results replace arguments.
-    ///
-    /// # Safety
-    ///
-    /// The function belongs to this store. `words` has a place for each of its arguments and results, and holds its arguments.
-    #[inline(always)]
-    pub unsafe fn call(&mut self, function: &Func, words: &mut [RawVal]) -> Result<(), String> {
-        let mut trap = ptr::null_mut();
-        let call = self.wasmtime.functions.wasmtime_func_call_unchecked;
-        let error = unsafe { call(self.context, function, words.as_mut_ptr(), words.len(), &mut trap) };
-        if error.is_null() && trap.is_null() { Ok(()) } else { Err(unsafe { self.wasmtime.functions.why(error, trap) }) }
     }
 }
 
