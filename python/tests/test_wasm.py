@@ -41,6 +41,11 @@ PARAMETERS = '"\\00\\05\\00\\00" "\\03\\00\\00\\00\\00\\00\\00\\00"'
 STATE = '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\28\\00\\00\\00\\00\\00\\00\\00"'
 
 
+# Whether hosts share an instance.
+SHARES = '"\\02\\00\\00\\00" "\\01\\00\\00\\00"\n'
+ALONE = (SHARES, SHARES.replace("01", "00"))
+
+
 def changed(*pairs: tuple[str, str]) -> bytes:
     """DCTCP with other text in places."""
     text = DCTCP
@@ -53,15 +58,38 @@ def changed(*pairs: tuple[str, str]) -> bytes:
 def test_webassembly_gives_the_bytes_of_the_built_in_transport(folder: Path) -> None:
     text = (ROOT / "bench/dctcp.toml").read_text(encoding="utf-8").replace("10ms", "500us")
     above, system = text.split("[[system]]")
-    (folder / "mine.wasm").write_bytes(changed())
-    mine = system.replace('"DCTCP"', '"mine"').replace('kind = "dctcp"', 'kind = "plugin", path = "mine.wasm"')
-    (folder / "s.toml").write_text(f"{above}[[system]]{system}\n[[system]]{mine}")
+    systems = [system]
+    for name, content in (("mine", changed()), ("alone", changed(ALONE))):
+        (folder / f"{name}.wasm").write_bytes(content)
+        systems.append(system.replace('"DCTCP"', f'"{name}"').replace('kind = "dctcp"', f'kind = "plugin", path = "{name}.wasm"'))
+    (folder / "s.toml").write_text("[[system]]".join([above, *systems]))
     for threads in ("1", "2"):
         out = f"r{threads}"
         assert command.main(["run", "s.toml", "--out", out, "--threads", threads]) == 0
         found = digests(out)
-        assert found["DCTCP"] == found["mine"]
+        assert found["DCTCP"] == found["mine"] == found["alone"]
     assert digests("r1") == digests("r2")
+
+
+def test_global_variables_belong_to_a_host_unless_hosts_share_an_instance(folder: Path) -> None:
+    """A controller that counts the ACKs of all its flows in a global variable, and sets the window by it."""
+    count = (
+        "(global.set $n (i64.add (global.get $n) (i64.const 1))) (i64.store (local.get $window) (i64.add (i64.const 3000)"
+        " (i64.mul (i64.const 1000) (i64.and (global.get $n) (i64.const 31))))) (return (i32.const 0))"
+    )
+    pairs = [(ON_ACK, count), ("(module\n", "(module (global $n (mut i64) (i64.const 0))\n")]
+    text = (ROOT / "bench/dctcp.toml").read_text(encoding="utf-8").replace("10ms", "500us")
+    (folder / "s.toml").write_text(text.replace('kind = "dctcp"', 'kind = "plugin", path = "mine.wasm"'))
+    found = {}
+    for name, content in (("alone", changed(*pairs, ALONE)), ("shares", changed(*pairs))):
+        (folder / "mine.wasm").write_bytes(content)
+        for threads in ("1", "2"):
+            out = f"{name}{threads}"
+            assert command.main(["run", "s.toml", "--out", out, "--threads", threads]) == 0
+            found[out] = digests(out)["DCTCP"]
+    assert found["alone1"] == found["alone2"]
+    # A declaration that is wrong: then the variable belongs to all hosts of a thread.
+    assert found["alone1"] != found["shares1"] != found["shares2"]
 
 
 REFUSED = {
@@ -111,6 +139,7 @@ REFUSED = {
     "large state": (changed((STATE, STATE.replace("28\\00\\00\\00", "28\\00\\00\\ff"))), "its `state_size` is 42781"),
     "index outside": (changed((FUNCTIONS, FUNCTIONS.replace("03", "63"))), "its `on_ack` is 99, which is no function"),
     "null function": (changed((FUNCTIONS, FUNCTIONS.replace("03", "00"))), "it has no function `on_ack`"),
+    "shares": (changed((SHARES, SHARES.replace("01", "02"))), "its `shares` is 2: 0 or 1 are allowed"),
     "type of on_ack": (
         changed((FUNCTIONS, FUNCTIONS.replace("03", "02"))),
         "its function `on_ack` has the type (i32 i32 i32) -> (i32) instead of (i32 i32 i32 i32) -> (i32)",

@@ -118,8 +118,9 @@ pub struct CongestionTable {
     pub head: Head,
     /// How connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
     pub ecn: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: it keeps nothing outside of its blocks, in variables of the program, so that the hosts of a part of a run may share an instance of
+    /// WebAssembly; 0 otherwise.
+    pub shares: u32,
     /// Fills the block of a host's controller. `values` has a value for each parameter. Fails if
     /// the values contradict each other.
     pub create:
@@ -173,6 +174,9 @@ unsafe impl RoomTable for CongestionTable {
         }
         if self.ecn > 2 {
             return Err(format!("its `ecn` is {}: 0, 1 or 2 are allowed", self.ecn));
+        }
+        if self.shares > 1 {
+            return Err(format!("its `shares` is {}: 0 or 1 are allowed", self.shares));
         }
         if self.head.counter_count > 0 && self.count.is_none() {
             return Err("it declares counters, but has no function `count`".to_owned());

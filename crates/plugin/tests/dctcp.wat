@@ -100,9 +100,9 @@
     "\20\00\00\00\00\00\00\00" "\28\00\00\00\00\00\00\00"
     "\00\00\00\00" "\00\00\00\00" "\00\00\00\00" "\00\00\00\00")
 
-  ;; The rest: ecn; the functions from create to on_mark, inherit. The others do not exist.
+  ;; The rest: ecn, shares; the functions from create to on_mark, inherit. The others do not exist.
   (data (i32.const 1152)
-    "\02\00\00\00" "\00\00\00\00"
+    "\02\00\00\00" "\01\00\00\00"
     "\01\00\00\00" "\02\00\00\00" "\03\00\00\00" "\04\00\00\00" "\05\00\00\00")
   (data (i32.const 1196) "\06\00\00\00")
 

@@ -111,7 +111,7 @@ fn of_all_and_congestion() -> Vec<Layout> {
             "flowloom_congestion",
             head,
             ecn,
-            reserved,
+            shares,
             create,
             open,
             on_ack,

@@ -203,7 +203,7 @@ fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*cons
     let table = CongestionTable {
         head,
         ecn,
-        reserved: 0,
+        shares: 0,
         create: Some(create),
         open: Some(open),
         on_ack: Some(on_ack),

@@ -38,11 +38,14 @@ impl GuestRoom for CongestionTable {
     const ROLES: &'static [(&'static str, &'static str)] = ROLES;
     const OWN: u32 = region::OWN;
     const OPENS: bool = true;
-    fn of(head: Head, [ecn, reserved]: [u32; 2], has: impl Fn(usize) -> bool) -> CongestionTable {
+    fn shares([_, shares]: [u32; 2]) -> bool {
+        shares == 1
+    }
+    fn of(head: Head, [ecn, shares]: [u32; 2], has: impl Fn(usize) -> bool) -> CongestionTable {
         CongestionTable {
             head,
             ecn,
-            reserved,
+            shares,
             create: has(CREATE).then_some(create),
             open: has(OPEN).then_some(on_open),
             on_ack: has(ON_ACK).then_some(on_ack),
@@ -59,48 +62,44 @@ impl GuestRoom for CongestionTable {
 }
 
 impl Guest {
-    #[inline(always)]
-    fn own(&self) -> u64 {
-        self.at(region::OWN)
-    }
     #[inline]
-    fn on_ack(&mut self, state: u32, window: &mut Window, ack: &Ack) -> i32 {
+    fn on_ack(&mut self, [own, state]: [u64; 2], window: &mut Window, ack: &Ack) -> i32 {
         self.write(region::WINDOW, window);
         self.write_words(region::ACK, words_of(ack));
-        let words = [self.own(), state.into(), self.at(region::WINDOW), self.at(region::ACK)];
+        let words = [own, state, self.at(region::WINDOW), self.at(region::ACK)];
         let status = self.call(ON_ACK, words, &[]);
         *window = self.read(region::WINDOW);
         status
     }
-    fn on_mark(&mut self, state: u32, window: &Window, ack: &Ack, cwnd: &mut u64) -> i32 {
+    fn on_mark(&mut self, [own, state]: [u64; 2], window: &Window, ack: &Ack, cwnd: &mut u64) -> i32 {
         self.write(region::WINDOW, window);
         self.write(region::ACK, ack);
         self.write(region::RESULT, cwnd);
         let [window, ack, result] = [region::WINDOW, region::ACK, region::RESULT].map(|offset| self.at(offset));
-        let status = self.call(ON_MARK, [self.own(), state.into(), window, ack, result], &[NO_EFFECT]);
+        let status = self.call(ON_MARK, [own, state, window, ack, result], &[NO_EFFECT]);
         *cwnd = self.read(region::RESULT);
         status
     }
-    fn on_loss(&mut self, state: u32, window: &Window, loss: &Loss, ssthresh: &mut u64) -> i32 {
+    fn on_loss(&mut self, [own, state]: [u64; 2], window: &Window, loss: &Loss, ssthresh: &mut u64) -> i32 {
         self.write(region::WINDOW, window);
         self.write(region::LOSS, loss);
         self.write(region::RESULT, ssthresh);
         let [window, loss, result] = [region::WINDOW, region::LOSS, region::RESULT].map(|offset| self.at(offset));
-        let status = self.call(ON_LOSS, [self.own(), state.into(), window, loss, result], &[]);
+        let status = self.call(ON_LOSS, [own, state, window, loss, result], &[]);
         *ssthresh = self.read(region::RESULT);
         status
     }
     #[inline]
-    fn most(&mut self, state: u32, most: &mut u64) -> i32 {
+    fn most(&mut self, [own, state]: [u64; 2], most: &mut u64) -> i32 {
         self.write(region::RESULT, most);
-        let status = self.call(MOST, [self.own(), state.into(), self.at(region::RESULT)], &[]);
+        let status = self.call(MOST, [own, state, self.at(region::RESULT)], &[]);
         *most = self.read(region::RESULT);
         status
     }
     #[inline]
-    fn not_before(&mut self, state: u32, srtt_ps: u64, at_ps: &mut u64) -> i32 {
+    fn not_before(&mut self, [own, state]: [u64; 2], srtt_ps: u64, at_ps: &mut u64) -> i32 {
         self.write(region::RESULT, at_ps);
-        let status = self.call(NOT_BEFORE, [self.own(), state.into(), srtt_ps, self.at(region::RESULT)], &[]);
+        let status = self.call(NOT_BEFORE, [own, state, srtt_ps, self.at(region::RESULT)], &[]);
         *at_ps = self.read(region::RESULT);
         status
     }
@@ -119,43 +118,43 @@ fn words_of(ack: &Ack) -> [u64; size_of::<Ack>() / 8] {
 // filled, and structures that live as long as the call.
 
 unsafe extern "C" fn on_open(own: Own, state: StateBytes, flow: *const Flow) -> i32 {
-    let call = |guest: &mut Guest, at: u32| {
+    let call = |guest: &mut Guest, [own, state]: [u64; 2]| {
         guest.write(region::FLOW, unsafe { &*flow });
-        guest.call(OPEN, [guest.own(), at.into(), guest.at(region::FLOW)], &[])
+        guest.call(OPEN, [own, state, guest.at(region::FLOW)], &[])
     };
     unsafe { open(own, state, call) }
 }
 unsafe extern "C" fn on_ack(_: Own, state: StateBytes, window: *mut Window, ack: *const Ack) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.on_ack(at, &mut *window, &*ack)) }
+    unsafe { with_state(state, |guest, blocks| guest.on_ack(blocks, &mut *window, &*ack)) }
 }
 unsafe extern "C" fn on_loss(_: Own, state: StateBytes, window: *const Window, loss: *const Loss, ssthresh: *mut u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.on_loss(at, &*window, &*loss, &mut *ssthresh)) }
+    unsafe { with_state(state, |guest, blocks| guest.on_loss(blocks, &*window, &*loss, &mut *ssthresh)) }
 }
 unsafe extern "C" fn on_mark(_: Own, state: StateBytes, window: *const Window, ack: *const Ack, cwnd: *mut u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.on_mark(at, &*window, &*ack, &mut *cwnd)) }
+    unsafe { with_state(state, |guest, blocks| guest.on_mark(blocks, &*window, &*ack, &mut *cwnd)) }
 }
 unsafe extern "C" fn before_loss(_: Own, state: StateBytes, cause: u32, now_ps: u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.call(BEFORE_LOSS, [guest.own(), at.into(), cause.into(), now_ps], &[])) }
+    unsafe { with_state(state, |guest, [own, state]| guest.call(BEFORE_LOSS, [own, state, cause.into(), now_ps], &[])) }
 }
 unsafe extern "C" fn on_sent(_: Own, state: StateBytes, now_ps: u64, sent: u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.call(ON_SENT, [guest.own(), at.into(), now_ps, sent], &[])) }
+    unsafe { with_state(state, |guest, [own, state]| guest.call(ON_SENT, [own, state, now_ps, sent], &[])) }
 }
 unsafe extern "C" fn most(_: Own, state: *const c_void, most: *mut u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.most(at, &mut *most)) }
+    unsafe { with_state(state, |guest, blocks| guest.most(blocks, &mut *most)) }
 }
 unsafe extern "C" fn not_before(_: Own, state: *const c_void, srtt_ps: u64, at_ps: *mut u64) -> i32 {
-    unsafe { with_state(state, |guest, at| guest.not_before(at, srtt_ps, &mut *at_ps)) }
+    unsafe { with_state(state, |guest, blocks| guest.not_before(blocks, srtt_ps, &mut *at_ps)) }
 }
 unsafe extern "C" fn inherit(_: Own, state: StateBytes, before: *const c_void) -> i32 {
     // A connection stays at its host, so that both flows have one controller.
     let before = unsafe { address(before) };
-    unsafe { with_state(state, |guest, at| guest.call(INHERIT, [guest.own(), at.into(), before.into()], &[])) }
+    unsafe { with_state(state, |guest, [own, state]| guest.call(INHERIT, [own, state, before.into()], &[])) }
 }
 unsafe extern "C" fn count(_: Own, state: *const c_void) -> *const u64 {
     let mut totals = ptr::null();
     unsafe {
-        with_state(state, |guest, at| {
-            totals = guest.totals(COUNT, [guest.own(), at.into()]);
+        with_state(state, |guest, blocks| {
+            totals = guest.totals(COUNT, blocks);
             if totals.is_null() { FAILED } else { OK }
         });
     }
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_header() {
-        let mut checks = layout::<CongestionTable>("congestion", ["ecn", "reserved"]);
+        let mut checks = layout::<CongestionTable>("congestion", ["ecn", "shares"]);
         checks
             .push(format!("{} == sizeof(flowloom_host) + sizeof(flowloom_flow) + sizeof(flowloom_loss)", region::RESULT - OF_ROOM));
         check("congestion", &checks);

@@ -2,28 +2,79 @@
 //! reason of a failure for the simulator, which asks for it.
 
 use crate::guest::{Guest, GuestShared};
-use crate::module::GuestModule;
-use crate::wasmtime::GuestMemory;
+use crate::module::{EACH, GuestModule, SHARED};
+use crate::wasmtime::{GuestMemory, Store};
 use plugin::abi::{FAILED, OK, StateBytes, Value};
+use plugin::group::shared;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_void};
+use std::ptr;
+use std::rc::Rc;
 
 thread_local! {
     /// Why the last function on this thread has failed.
     static FAILURE: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// The state of a flow or of a switch: its machine, which outlives it, and its address there.
+/// The block of a machine at the simulator: its instance, and its address there.
+#[derive(Clone, Copy)]
+pub struct Machine {
+    guest: *mut Guest,
+    own: u32,
+}
+
+/// The block of a state, of a flow or of a switch: its instance, which outlives it, its address there, and that of its machine.
+#[derive(Clone, Copy)]
 pub struct State {
     guest: *mut Guest,
     at: u32,
+    own: u32,
 }
 
-/// Ends a use of a machine.
+/// What the machines of a group share: the store of those with instances of their own, and an instance of each module whose machines share
+/// one, which the group uses.
+struct Group {
+    store: Rc<Store>,
+    guests: RefCell<Vec<*mut Guest>>,
+}
+
+impl Group {
+    /// Returns the group of a machine of a module that is created now.
+    fn now(module: &GuestModule) -> Rc<Group> {
+        shared(|| Group { store: Rc::new(Store::new(module.code.wasmtime(), EACH)), guests: RefCell::default() })
+    }
+    /// Returns an instance for a machine, whose use [`release`] ends.
+    fn guest(&self, module: &'static GuestModule) -> Result<*mut Guest, String> {
+        let new = |store| Ok(Box::into_raw(Box::new(Guest::new(module, store)?)));
+        if !module.shares {
+            return new(Rc::clone(&self.store));
+        }
+        let mut guests = self.guests.borrow_mut();
+        // Safety: the group uses them.
+        let known = guests.iter().find(|guest| ptr::eq(unsafe { (***guest).module() }, module)).copied();
+        let guest = known.map_or_else(|| new(Rc::new(Store::new(module.code.wasmtime(), SHARED))), Ok)?;
+        if known.is_none() {
+            guests.push(guest);
+        }
+        unsafe { (*guest).shared().uses.update(|uses| uses + 1) };
+        Ok(guest)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for guest in self.guests.take() {
+            // Safety: the first use is that of the group.
+            unsafe { release(guest) }
+        }
+    }
+}
+
+/// Ends a use of an instance.
 ///
 /// # Safety
 ///
-/// The use has begun, and nothing else borrows the machine.
+/// The use has begun, and nothing else borrows the instance.
 unsafe fn release(guest: *mut Guest) {
     unsafe {
         let left = (*guest).shared().uses.get() - 1;
@@ -48,23 +99,21 @@ fn fail(why: &str) -> i32 {
 /// [`create`] has filled the block, and the machine is used on this thread only.
 #[inline(always)]
 pub unsafe fn with_machine(own: *const c_void, call: impl FnOnce(&mut Guest) -> i32) -> i32 {
-    let guest = unsafe { &mut **own.cast::<*mut Guest>() };
+    let guest = unsafe { &mut *(*own.cast::<Machine>()).guest };
     let status = call(guest);
     if status < OK { fail(guest.why()) } else { status }
 }
 
-/// Calls a function of a guest for a state. A failure has a reason.
+/// Calls a function of a guest for a state, with the address of the machine and that of the state. A failure has a reason.
 ///
 /// # Safety
 ///
 /// [`open`] has filled the block, and the machine is used on this thread only.
 #[inline(always)]
-pub unsafe fn with_state(state: *const c_void, call: impl FnOnce(&mut Guest, u32) -> i32) -> i32 {
-    let (guest, at) = unsafe {
-        let state = &*state.cast::<State>();
-        (&mut *state.guest, state.at)
-    };
-    let status = call(guest, at);
+pub unsafe fn with_state(state: *const c_void, call: impl FnOnce(&mut Guest, [u64; 2]) -> i32) -> i32 {
+    let State { guest, at, own } = unsafe { *state.cast() };
+    let guest = unsafe { &mut *guest };
+    let status = call(guest, [own, at].map(u64::from));
     if status < OK { fail(guest.why()) } else { status }
 }
 
@@ -85,27 +134,28 @@ pub unsafe fn address(state: *const c_void) -> u32 {
 pub unsafe fn open_while_running(state: StateBytes, shared: &GuestShared, memory: GuestMemory) -> Result<u32, &'static str> {
     let state = unsafe { &mut *state.cast::<State>() };
     if state.guest.is_null() {
-        *state = State { at: shared.state(memory)?, guest: shared.guest.get() };
+        // The function that runs has the address of the machine.
+        *state = State { guest: shared.guest.get(), at: shared.state(memory)?, own: 0 };
         shared.uses.update(|uses| uses + 1);
     }
     Ok(state.at)
 }
 
-/// Opens a state: fills its block. `call` fills the state in the instance.
+/// Opens a state: fills its block. `call` fills the state in the instance, with the address of the machine and that of the state.
 ///
 /// # Safety
 ///
 /// [`create`] has filled the block of the machine, and the machine is used on this thread only.
-pub unsafe fn open(own: *const c_void, state: StateBytes, call: impl FnOnce(&mut Guest, u32) -> i32) -> i32 {
-    let guest = unsafe { *own.cast::<*mut Guest>() };
+pub unsafe fn open(own: *const c_void, state: StateBytes, call: impl FnOnce(&mut Guest, [u64; 2]) -> i32) -> i32 {
+    let Machine { guest, own } = unsafe { *own.cast() };
     let used = unsafe { &mut *guest };
     let Some(at) = used.state() else { return fail(used.why()) };
-    if call(used, at) != OK {
+    if call(used, [own, at].map(u64::from)) != OK {
         used.shared().unused(at);
         return fail(used.why());
     }
     used.shared().uses.update(|uses| uses + 1);
-    unsafe { state.cast::<State>().write(State { guest, at }) };
+    unsafe { state.cast::<State>().write(State { guest, at, own }) };
     OK
 }
 
@@ -130,21 +180,25 @@ pub unsafe fn create_with<T: Copy>(
 ) -> i32 {
     let module = unsafe { &*context.cast::<GuestModule>() };
     let values = if module.parameters == 0 { &[] } else { unsafe { std::slice::from_raw_parts(values, module.parameters) } };
-    match Guest::new(module, unsafe { &*about }, values, connect) {
-        Ok(guest) => {
-            let guest = Box::into_raw(Box::new(guest));
-            unsafe {
-                (*guest).shared().guest.set(guest);
-                own.cast::<*mut Guest>().write(guest);
-            }
-            OK
+    let guest = match Group::now(module).guest(module) {
+        Ok(guest) => guest,
+        Err(why) => return fail(&why),
+    };
+    let used = unsafe { &mut *guest };
+    used.shared().guest.set(guest);
+    let made = connect(used).and_then(|()| used.create(unsafe { &*about }, values).ok_or_else(|| used.why().to_owned()));
+    match made {
+        Ok(at) => unsafe { own.cast::<Machine>().write(Machine { guest, own: at }) },
+        Err(why) => {
+            unsafe { release(guest) }
+            return fail(&why);
         }
-        Err(why) => fail(&why),
     }
+    OK
 }
 /// Ends a state, if it was opened.
 pub unsafe extern "C" fn close(state: StateBytes) {
-    let State { guest, at } = unsafe { state.cast::<State>().read() };
+    let State { guest, at, .. } = unsafe { *state.cast() };
     if guest.is_null() {
         return;
     }
@@ -155,9 +209,9 @@ pub unsafe extern "C" fn close(state: StateBytes) {
 }
 /// Ends a machine.
 pub unsafe extern "C" fn destroy(own: *mut c_void) {
-    let guest = unsafe { *own.cast::<*mut Guest>() };
+    let Machine { guest, own } = unsafe { *own.cast() };
     unsafe {
-        (*guest).destroy();
+        (*guest).destroy(own);
         release(guest);
     }
 }

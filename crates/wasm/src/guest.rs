@@ -1,14 +1,14 @@
-//! A plug-in in the memory of its own instance, one for each machine of its room (the controller of a
-//! host, the discipline of a port): its functions are called with addresses of blocks and structures
-//! in that memory.
+//! A plug-in in the memory of an instance, one for each machine of its room (the controller of a host, the
+//! discipline of a port), unless the plug-in declares that they may share one: its functions are called with
+//! addresses of blocks and structures in that memory.
 //!
 //! The instance's memory has a region of the simulator, which never moves: values, structures of
 //! calls, the block of the machine, and the blocks of states. The plug-in may overwrite it, which
 //! harms only itself: the simulator reads results from it, and no addresses.
 
 use crate::interface::{Opaque, RawVal};
-use crate::module::{Bare, CLOSE, CREATE, DESTROY, FAILURE, FUEL, GuestModule, MOST_ROLES, VALUES, text};
-use crate::wasmtime::{Failed, GuestMemory, Instance};
+use crate::module::{Bare, CLOSE, CREATE, DESTROY, FAILURE, GuestModule, MOST_ROLES, VALUES, text};
+use crate::wasmtime::{Failed, GuestMemory, Instance, Store};
 use plugin::abi::{FAILED, OK, Value};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -24,7 +24,7 @@ pub mod region {
     pub const OF_ROOM: u32 = VALUES + 8 * super::VALUES as u32;
 }
 
-/// What a machine shares with the functions of the simulator that it calls while one of its functions runs.
+/// What an instance shares with the functions of the simulator that it calls while one of its functions runs.
 pub struct GuestShared {
     /// The memory of the instance.
     pub memory: GuestMemory,
@@ -35,9 +35,9 @@ pub struct GuestShared {
     end: Cell<u32>,
     /// Addresses of states that are free.
     free: RefCell<Vec<u32>>,
-    /// The machine and the states that use it.
+    /// The machines and the states that use it, and the group.
     pub uses: Cell<usize>,
-    /// The machine, once it has a place.
+    /// The instance, once it has a place.
     pub guest: Cell<*mut Guest>,
     /// The functions of the simulator and their handle, while a function of the plug-in runs that may call them; null otherwise.
     pub running: Cell<(*const c_void, *mut c_void)>,
@@ -77,7 +77,7 @@ impl GuestShared {
     }
 }
 
-/// A machine. What every call needs comes first, because machines take turns and the processor's caches are small.
+/// An instance. What every call needs comes first, because instances take turns and the processor's caches are small.
 #[repr(C, align(64))]
 pub struct Guest {
     instance: Instance,
@@ -104,15 +104,9 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Creates a machine. `about` describes its place, like the configuration of a host.
-    /// `connect` gives the instance the functions of the simulator.
-    pub fn new<T: Copy>(
-        module: &'static GuestModule,
-        about: &T,
-        values: &[Value],
-        connect: impl FnOnce(&mut Guest) -> Result<(), String>,
-    ) -> Result<Guest, String> {
-        let bare = Bare::of_machine(&module.code)?;
+    /// Creates an instance, in a store.
+    pub fn new(module: &'static GuestModule, store: Rc<Store>) -> Result<Guest, String> {
+        let bare = Bare::new(&module.code, store)?;
         if bare.table != module.table {
             return Err("its function `flowloom_plugin` returns another table than before".to_owned());
         }
@@ -148,18 +142,22 @@ impl Guest {
             shared,
         };
         guest.region = guest.block(module.own + module.own_size).ok_or(NO_MEMORY)?;
-        for (i, value) in values.iter().enumerate() {
-            guest.write(region::VALUES + 8 * i as u32, &value.0);
-        }
-        guest.write(region::OF_ROOM, about);
-        connect(&mut guest)?;
-        if guest.has(CREATE) {
-            let words = [module.context.into(), guest.at(module.own), guest.at(region::OF_ROOM), guest.at(region::VALUES)];
-            if guest.call(CREATE, words, &[]) != OK {
-                return Err(guest.why);
-            }
-        }
         Ok(guest)
+    }
+    /// Creates a machine, and returns its address. `about` describes its place, like the configuration of a host. On failure,
+    /// [`Guest::why`] has the reason.
+    pub fn create<T: Copy>(&mut self, about: &T, values: &[Value]) -> Option<u32> {
+        let own = if self.module.shares { self.block(self.module.own_size) } else { Some(self.own()) };
+        let Some(own) = own else {
+            NO_MEMORY.clone_into(&mut self.why);
+            return None;
+        };
+        for (i, value) in values.iter().enumerate() {
+            self.write(region::VALUES + 8 * i as u32, &value.0);
+        }
+        self.write(region::OF_ROOM, about);
+        let words = [self.module.context.into(), own.into(), self.at(region::OF_ROOM), self.at(region::VALUES)];
+        (!self.has(CREATE) || self.call(CREATE, words, &[]) == OK).then_some(own)
     }
     /// Returns why the last function has failed.
     pub fn why(&self) -> &str {
@@ -168,6 +166,14 @@ impl Guest {
     /// Returns what it shares with the functions of the simulator.
     pub fn shared(&self) -> &Rc<GuestShared> {
         &self.shared
+    }
+    /// Returns the address of a machine that does not share it.
+    fn own(&self) -> u32 {
+        self.region + self.module.own
+    }
+    /// Returns its module.
+    pub fn module(&self) -> &'static GuestModule {
+        self.module
     }
     /// Returns the instance.
     pub fn instance(&mut self) -> &mut Instance {
@@ -252,7 +258,7 @@ impl Guest {
             return self.again();
         }
         // Safety: the type of the function was checked, and each type has at most as many results as arguments, or one.
-        let done = unsafe { self.instance.call(self.functions[place(role)], FUEL, raw) };
+        let done = unsafe { self.instance.call(self.functions[place(role)], raw) };
         if self.grows {
             self.base = self.memory.base();
         }
@@ -324,10 +330,10 @@ impl Guest {
         }
         self.shared.unused(state);
     }
-    /// Calls `destroy`.
-    pub fn destroy(&mut self) {
+    /// Calls `destroy` for the machine at an address.
+    pub fn destroy(&mut self, own: u32) {
         if self.has(DESTROY) {
-            self.run(DESTROY, &mut [RawVal::new(self.at(self.module.own))]);
+            self.run(DESTROY, &mut [RawVal::new(own.into())]);
         }
     }
 }
@@ -356,4 +362,4 @@ unsafe fn copy<T: Copy>(from: *const T, to: *mut T) {
 }
 
 /// Why a block cannot be made.
-const NO_MEMORY: &str = "its memory is full: an instance has at most 16 MiB";
+const NO_MEMORY: &str = "its memory is full: an instance has at most 16 MiB, or 256 MiB if hosts share it";

@@ -3,8 +3,9 @@
 //!
 //! The file has no imports: it cannot read files or the clock, and it is deterministic. Each machine
 //! of a room, like the controller of a host, is an instance of its own, with its own memory, so that a
-//! result does not depend on the number of threads. The engine is wasmtime, from the Python package of
-//! this name.
+//! result does not depend on the number of threads. A congestion control may declare that its result
+//! does not depend on them anyway; then the hosts of a part of a run share an instance, which is faster.
+//! The engine is wasmtime, from the Python package of this name.
 #![allow(unsafe_code)]
 
 mod calls;

@@ -2,19 +2,18 @@
 //! its table.
 
 use crate::interface::{Func, RawVal};
-use crate::wasmtime::{GuestMemory, Instance, Limits, Module, Store};
-use plugin::group::shared;
+use crate::wasmtime::{GuestMemory, Instance, Module, Store, StoreLimits};
 use std::rc::Rc;
 
 /// The function that a file exports, its memory, and its table of functions.
 pub const EXPORTS: [&str; 3] = ["flowloom_plugin", "memory", "__indirect_function_table"];
 
-/// The first instance of a module: a memory of 16 MiB, 4 tables of 10,000 entries.
-const FIRST: Limits = [16 << 20, 10_000, 1, 4, 1];
-/// As many instances as there are machines. Each has as many tables as the first one.
-const ALL: Limits = [FIRST[0], FIRST[1], i64::MAX, i64::MAX, i64::MAX];
-/// Instructions that a call may execute.
-pub const FUEL: u64 = 500_000_000;
+/// Limits of the first instance of a module: a memory of 16 MiB, 4 tables of 10,000 entries.
+const FIRST: StoreLimits = [16 << 20, 10_000, 1, 4, 1];
+/// Limits of the instances of machines. Each has as many tables as the first one.
+pub const EACH: StoreLimits = [FIRST[0], FIRST[1], i64::MAX, i64::MAX, i64::MAX];
+/// Limits of an instance that machines share.
+pub const SHARED: StoreLimits = [256 << 20, FIRST[1], 1, FIRST[3], FIRST[4]];
 /// Longest text, in bytes.
 const TEXT: usize = 4096;
 /// Largest number of values of parameters.
@@ -64,6 +63,8 @@ pub struct GuestModule {
     pub own: u32,
     /// Bytes of a machine.
     pub own_size: u32,
+    /// Whether the machines of a group share an instance.
+    pub shares: bool,
     /// Bytes of a state.
     pub state_size: u32,
     /// The number of its counters.
@@ -95,14 +96,10 @@ impl Bare {
     pub fn first(module: &Module) -> Result<Bare, String> {
         Bare::new(module, Rc::new(Store::new(module.wasmtime(), FIRST)))
     }
-    /// Creates the instance of a machine.
-    pub fn of_machine(module: &Module) -> Result<Bare, String> {
-        Bare::new(module, shared(|| Store::new(module.wasmtime(), ALL)))
-    }
     /// Creates an instance and asks for its table.
-    fn new(module: &Module, store: Rc<Store>) -> Result<Bare, String> {
+    pub fn new(module: &Module, store: Rc<Store>) -> Result<Bare, String> {
         let start = |why| format!("it cannot be started: {why}");
-        let instance = Instance::new(module, store, FUEL).map_err(start)?;
+        let instance = Instance::new(module, store).map_err(start)?;
         let [function, memory, _] = EXPORTS;
         let memory = instance.memory(memory).ok_or_else(|| format!("it exports no memory `{memory}`"))?;
         let asked = instance.function(function).ok_or_else(|| format!("it exports no function `{function}`"))?;
@@ -112,7 +109,7 @@ impl Bare {
         }
         let mut words = [RawVal::new(0)];
         // Safety: the type was checked.
-        let table = unsafe { instance.call(asked.private, FUEL, &mut words) };
+        let table = unsafe { instance.call(asked.private, &mut words) };
         table.map_err(|failed| format!("its function `{function}` fails: {}", instance.why(failed)))?;
         Ok(Bare { instance, memory, table: words[0].word as u32 })
     }

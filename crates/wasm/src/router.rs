@@ -59,11 +59,11 @@ impl Guest {
         let status = self.call(CHOOSE, [own, hop, list, candidates.len() as u64, result], &[]);
         self.chosen(index, status)
     }
-    fn decide(&mut self, state: u32, hop: &Hop, packet: &Packet, candidates: &[Candidate], index: &mut u64) -> i32 {
+    fn decide(&mut self, [own, state]: [u64; 2], hop: &Hop, packet: &Packet, candidates: &[Candidate], index: &mut u64) -> i32 {
         let Some(list) = self.show_hop(hop, candidates, *index) else { return FAILED };
         self.write(region::PACKET, packet);
-        let [own, hop, packet, result] = [region::OWN, region::HOP, region::PACKET, region::RESULT].map(|offset| self.at(offset));
-        let status = self.call(DECIDE, [own, state.into(), hop, packet, list, candidates.len() as u64, result], &[]);
+        let [hop, packet, result] = [region::HOP, region::PACKET, region::RESULT].map(|offset| self.at(offset));
+        let status = self.call(DECIDE, [own, state, hop, packet, list, candidates.len() as u64, result], &[]);
         self.chosen(index, status)
     }
 }
@@ -76,8 +76,8 @@ unsafe extern "C" fn choose(own: Own, hop: *const Hop, candidates: *const Candid
     unsafe { with_machine(own, |guest| guest.choose(&*hop, candidates, &mut *index)) }
 }
 unsafe extern "C" fn on_open(own: Own, state: StateBytes, node: u64) -> i32 {
-    let call = |guest: &mut Guest, at: u32| {
-        if guest.has(OPEN) { guest.call(OPEN, [guest.at(region::OWN), at.into(), node], &[]) } else { OK }
+    let call = |guest: &mut Guest, [own, state]: [u64; 2]| {
+        if guest.has(OPEN) { guest.call(OPEN, [own, state, node], &[]) } else { OK }
     };
     unsafe { open(own, state, call) }
 }
@@ -91,7 +91,7 @@ unsafe extern "C" fn decide(
     index: *mut u64,
 ) -> i32 {
     let candidates = unsafe { std::slice::from_raw_parts(candidates, count as usize) };
-    unsafe { with_state(state, |guest, at| guest.decide(at, &*hop, &*packet, candidates, &mut *index)) }
+    unsafe { with_state(state, |guest, blocks| guest.decide(blocks, &*hop, &*packet, candidates, &mut *index)) }
 }
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]

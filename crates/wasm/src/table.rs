@@ -1,8 +1,7 @@
 //! Reads the table of a plug-in from its memory, in the layout that C has in WebAssembly (pointers
 //! and indices of functions have 32 bits), and makes the table that the simulator calls.
 
-use crate::functions::{State, close, destroy, failure};
-use crate::guest::Guest;
+use crate::functions::{Machine, State, close, destroy, failure};
 use crate::module::{Bare, CREATE, GuestModule, MOST_ROLES, VALUES, text};
 use crate::wasmtime::Module;
 use plugin::abi::{Counter, Head, MOST_STRUCTURES, Parameter, RoomTable, VERSION, sizes_of};
@@ -71,6 +70,10 @@ pub trait GuestRoom: RoomTable {
     const OWN: u32;
     /// Whether one of its functions opens states.
     const OPENS: bool;
+    /// Returns whether the machines of a group share an instance, from the two words after the head of the table.
+    fn shares(_words: [u32; 2]) -> bool {
+        false
+    }
     /// Size of the table in WebAssembly.
     const TABLE_SIZE: u32 = (FUNCTIONS_AT + 4 * (1 + Self::ROLES.len() as u32)).next_multiple_of(8);
     /// Makes the table, with the two words after its head. `has` returns whether there is a function.
@@ -147,6 +150,7 @@ fn read<T: GuestRoom>(code: Module, bare: Bare, grows: bool) -> Result<*const He
         context,
         own: T::OWN,
         own_size: own_size as u32,
+        shares: T::shares(words),
         state_size: state_size as u32,
         counters: counters.len(),
         parameters: parameters.len().min(VALUES),
@@ -178,9 +182,9 @@ fn read<T: GuestRoom>(code: Module, bare: Bare, grows: bool) -> Result<*const He
     };
     let has = |role: usize| functions[role] != 0;
     T::of(declared, words, has).check()?;
-    // The blocks of the simulator name the instance and an address.
+    // The blocks of the simulator name the instance and addresses.
     let head = Head {
-        own_size: size_of::<*mut Guest>() as u64,
+        own_size: size_of::<Machine>() as u64,
         state_size: if T::OPENS || state_size > 0 { size_of::<State>() as u64 } else { 0 },
         context: ptr::from_ref(Box::leak(Box::new(made))).cast(),
         close: Some(close),

@@ -7,6 +7,7 @@ use crate::interface::{
     Callback, EXTERN_FUNC, EXTERN_MEMORY, EXTERN_TABLE, Extern, FUNCREF, Finalizer, Func, Functions, InstanceItem, OfExtern, OfVal,
     Opaque, PointerVec, RawVal, StoreItem, Val, text,
 };
+use std::cell::Cell;
 use std::error::Error as _;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,11 @@ pub const PACKAGE: &str = "FLOWLOOM_WASMTIME";
 
 /// Largest stack of a call, in bytes.
 const STACK: usize = 256 << 10;
+
+/// Instructions that so many calls in a row of the instances of a store may execute together. A call of fewer than their quotient never
+/// runs out of fuel, whatever the other instances do.
+const FUEL: u64 = 500_000_000;
+const CALLS: u32 = 64;
 
 /// Bytes by which a memory may grow in place: a page of WebAssembly, and a page of the system, so that the memories of hosts
 /// do not begin at multiples of a power of two, which would be in the same sets of the processor's caches.
@@ -175,6 +181,8 @@ pub struct Store {
     wasmtime: &'static Wasmtime,
     store: Opaque,
     context: Opaque,
+    /// Calls until its fuel is filled up.
+    calls: Cell<u32>,
 }
 
 impl Drop for Store {
@@ -190,23 +198,31 @@ pub struct Failed {
 }
 
 /// Limits of a store: bytes of a memory, entries of a table, and the numbers of instances, tables and memories.
-pub type Limits = [i64; 5];
+pub type StoreLimits = [i64; 5];
 
 impl Store {
     /// Creates a store without instances.
-    pub fn new(wasmtime: &'static Wasmtime, [memory, entries, instances, tables, memories]: Limits) -> Store {
+    pub fn new(wasmtime: &'static Wasmtime, [memory, entries, instances, tables, memories]: StoreLimits) -> Store {
         let functions = &wasmtime.functions;
         unsafe {
             let store = (functions.wasmtime_store_new)(wasmtime.engine, ptr::null_mut(), None);
             (functions.wasmtime_store_limiter)(store, memory, entries, instances, tables, memories);
-            Store { wasmtime, store, context: (functions.wasmtime_store_context)(store) }
+            Store { wasmtime, store, context: (functions.wasmtime_store_context)(store), calls: Cell::new(0) }
         }
     }
-    /// Sets how many instructions may run from now on.
+    /// Counts a call, and fills the fuel up if it is time.
     #[inline(always)]
-    fn set_fuel(&self, fuel: u64) {
-        // No error, because the engine counts instructions.
-        unsafe { (self.wasmtime.functions.wasmtime_context_set_fuel)(self.context, fuel) };
+    fn count(&self) {
+        if self.calls.get() == 0 {
+            self.fill();
+        }
+        self.calls.set(self.calls.get() - 1);
+    }
+    #[cold]
+    fn fill(&self) {
+        self.calls.set(CALLS);
+        let error = unsafe { (self.wasmtime.functions.wasmtime_context_set_fuel)(self.context, FUEL) };
+        assert!(error.is_null(), "the engine counts instructions");
     }
 }
 
@@ -218,25 +234,25 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Creates an instance of a module, and calls its start function with `fuel`.
-    pub fn new(module: &Module, store: Rc<Store>, fuel: u64) -> Result<Instance, String> {
+    /// Creates an instance of a module, and calls its start function.
+    pub fn new(module: &Module, store: Rc<Store>) -> Result<Instance, String> {
         let functions = &module.wasmtime.functions;
-        store.set_fuel(fuel);
+        store.count();
         let (mut item, mut trap) = (InstanceItem { store: 0, private: 0 }, ptr::null_mut());
         unsafe {
             let error = (functions.wasmtime_instance_new)(store.context, module.module, ptr::null(), 0, &mut item, &mut trap);
             if error.is_null() && trap.is_null() { Ok(Instance { store, item }) } else { Err(functions.why(error, trap)) }
         }
     }
-    /// Calls a function, which may execute so many instructions as there is `fuel`. Results replace arguments.
+    /// Calls a function. Results replace arguments.
     ///
     /// # Safety
     ///
     /// The function is one of this instance. `words` has a place for each of its arguments and results, and holds its arguments.
     #[inline(always)]
-    pub unsafe fn call(&self, function: Opaque, fuel: u64, words: &mut [RawVal]) -> Result<(), Failed> {
+    pub unsafe fn call(&self, function: Opaque, words: &mut [RawVal]) -> Result<(), Failed> {
         let Store { wasmtime, context, .. } = *self.store;
-        self.store.set_fuel(fuel);
+        self.store.count();
         let function = Func { store: self.item.store, private: function };
         let mut trap = ptr::null_mut();
         let call = wasmtime.functions.wasmtime_func_call_unchecked;

@@ -16,6 +16,9 @@ pub trait Congestion: Sized + Send + Sync + 'static {
     const DECLARATION: Declaration;
     /// How its connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
     const ECN: u32 = 0;
+    /// Whether it keeps nothing outside of its controllers and states, in variables of the program. The hosts of a part of a run then share
+    /// an instance of WebAssembly, which is faster. If it does keep something there, results depend on the number of threads.
+    const SHARES: bool = false;
     /// The optional methods to call.
     const CALLS: Calls = Calls::ALL;
     /// Creates the controller of a host. The error says which values contradict each other.
@@ -90,7 +93,7 @@ pub const fn table<C: Congestion>() -> CongestionTable {
     CongestionTable {
         head: Head::of::<CongestionTable, C, C::State>(C::DECLARATION),
         ecn: C::ECN,
-        reserved: 0,
+        shares: C::SHARES as u32,
         create: Some(create::<C>),
         open: Some(open::<C>),
         on_ack: Some(on_ack::<C>),

@@ -46,6 +46,7 @@ impl Congestion for Example {
         ..Declaration::new(c"example", c"DCTCP: a mark cuts the window by half the fraction of bytes marked recently")
     };
     const ECN: u32 = 2;
+    const SHARES: bool = true;
     const CALLS: Calls = Calls { on_mark: true, inherit: true, ..Calls::NONE };
 
     fn create(host: &Host, values: Values<'_>) -> Result<Self, String> {

@@ -116,6 +116,7 @@ static const flowloom_congestion table = {
             .state_size = sizeof(struct state),
         },
     .ecn = FLOWLOOM_ECN_EXACT,
+    .shares = 1, /* nothing is in global or static variables */
     .create = create,
     .open = open,
     .on_ack = on_ack,
