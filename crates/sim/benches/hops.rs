@@ -202,9 +202,9 @@ fn main() -> ExitCode {
         ["--tree", file, ref set @ ..] => one(file, set, Threads::Exactly(1), EventOrder::Tree),
         ["--windows", file, ref set @ ..] => one(file, set, Threads::Exactly(1), EventOrder::Windows),
         ["--gate"] => return gate(),
-        [] => table(),
+        ref words if words.iter().all(|word| !word.starts_with("--")) => return table(words),
         _ => {
-            eprintln!("error: no option, or --gate");
+            eprintln!("error: words in the names of rows, or --gate");
             return ExitCode::from(2);
         }
     }
@@ -377,7 +377,13 @@ fn wasmtime() -> Option<PathBuf> {
     versions.filter_map(|version| Some(version.ok()?.path().join("site-packages/wasmtime"))).find(|found| found.is_dir())
 }
 
-fn table() {
+/// Prints the rows whose names have one of `words`, or all of them.
+fn table(words: &[&str]) -> ExitCode {
+    let chosen = |row: &&Row| words.is_empty() || words.iter().any(|word| row.name.contains(word));
+    if !ROWS.iter().any(|row| chosen(&row)) {
+        eprintln!("error: no row has {words:?} in its name: {:?}", ROWS.map(|row| row.name));
+        return ExitCode::from(2);
+    }
     build_plugin();
     let has_wasmtime = build_module();
     println!(
@@ -392,7 +398,7 @@ fn table() {
         "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17} {:>17}  digest",
         "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB", "2 threads", "tree, windows"
     );
-    for row in &ROWS {
+    for row in ROWS.iter().filter(chosen) {
         if row.name == WASM && !has_wasmtime {
             println!("{:<46} {:>16}", row.name, "no wasmtime");
             continue;
@@ -422,6 +428,7 @@ fn table() {
             long.digest,
         );
     }
+    ExitCode::SUCCESS
 }
 
 // ------------------------------------------------------------------------------------------------ the gate
