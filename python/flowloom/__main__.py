@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import sys
 
 
@@ -15,6 +13,8 @@ def quiet(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 sys.excepthook = quiet
 
+import gc  # noqa: E402
+import os  # noqa: E402
 from collections.abc import Callable, Mapping, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
