@@ -206,7 +206,7 @@ equal: build ## compare every point of examples, bench and smoke papers with tho
 # ---------------------------------------------------------------- speed
 
 .PHONY: bench
-bench: build $(VENV)/.tools ## print the speed table, of all rows or those with ROWS="C WebAssembly" in their names: hops/s, ns and instructions per hop (by valgrind), memory; then the time to read files and of commands (minutes)
+bench: build $(VENV)/.tools ## print the speed table, of all rows or, with ROWS=plug-in, of those with such words in their names: hops/s, ns and instructions per hop (by valgrind), memory; then the time to read files and of commands (minutes)
 	@$(CARGO) bench $(BENCH) -- $(foreach row,$(ROWS),'$(row)')
 	$(call say,readers of files)
 	@$(CARGO) bench -p flowloom-scenario -p flowloom-py --bench readers --locked --quiet
