@@ -199,7 +199,7 @@ typedef struct flowloom_head {
 typedef struct flowloom_congestion {
     flowloom_head head;
     uint32_t ecn;
-    uint32_t shares;        /* 1: keeps nothing outside of its blocks, so that hosts may share an instance of WebAssembly; 0 otherwise */
+    uint32_t shares;        /* 1: keeps nothing outside of its blocks and does not compute with addresses, so that hosts may share an instance of WebAssembly; 0 otherwise */
     /* Fills the controller of a host; `values` has a value for each parameter. Fails if values contradict each other. */
     int32_t (*create)(const void *context, void *own, const flowloom_host *host, const flowloom_value *values);
     /* A flow opens: fills its state. */

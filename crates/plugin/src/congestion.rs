@@ -118,8 +118,8 @@ pub struct CongestionTable {
     pub head: Head,
     /// How connections use ECN: 0 not, 1 as RFC 3168, 2 exactly, as RFC 8257.
     pub ecn: u32,
-    /// 1: it keeps nothing outside of its blocks, in variables of the program, so that the hosts of a part of a run may share an instance of
-    /// WebAssembly; 0 otherwise.
+    /// 1: it keeps nothing outside of its blocks, in variables of the program, and does not compute with addresses, so that the hosts of a
+    /// part of a run may share an instance of WebAssembly; 0 otherwise.
     pub shares: u32,
     /// Fills the block of a host's controller. `values` has a value for each parameter. Fails if
     /// the values contradict each other.

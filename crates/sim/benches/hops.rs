@@ -387,7 +387,7 @@ fn table(words: &[&str]) -> ExitCode {
     build_plugin();
     let has_wasmtime = build_module();
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of another row's hops/s, which its name or the documentation says, measured in turns with that row. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of another row's hops/s, which its name or the documentation says, as the median of pairs of runs. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
