@@ -13,11 +13,9 @@ impl Chunk {
     }
 }
 
-/// Chunks of a block that need no memory of their own: the states of most protocols fit.
-const NEAR: usize = 3;
-
-/// A block of bytes of a plug-in: a machine, or a state.
-pub struct Block {
+/// A block of bytes of a plug-in: a machine, or a state. `NEAR` chunks need no memory of their own: the states
+/// of most protocols fit in three.
+pub struct Block<const NEAR: usize = 3> {
     near: [Chunk; NEAR],
     /// Larger blocks. Boxed twice, so that the block of a flow is one cache line.
     far: Option<Box<Box<[Chunk]>>>,
@@ -25,11 +23,11 @@ pub struct Block {
 }
 
 // Safety: a plug-in may be called on any thread, for one machine on one thread at a time.
-unsafe impl Send for Block {}
+unsafe impl<const NEAR: usize> Send for Block<NEAR> {}
 
-impl Block {
+impl<const NEAR: usize> Block<NEAR> {
     /// Creates a block of zeros.
-    pub(crate) fn new(bytes: u64) -> Block {
+    pub(crate) fn new(bytes: u64) -> Self {
         let chunks = bytes.div_ceil(16) as usize;
         let far = (chunks > NEAR).then(|| Box::new((0..chunks).map(|_| Chunk::zero()).collect()));
         Block { near: [const { Chunk::zero() }; NEAR], far, end: None }
@@ -48,7 +46,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl<const NEAR: usize> Drop for Block<NEAR> {
     fn drop(&mut self) {
         if let Some(end) = self.end {
             // Safety: the block is filled.

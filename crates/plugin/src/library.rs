@@ -236,12 +236,12 @@ impl Library {
     }
     /// Creates a machine with the function of its table, which gets `about` and a value for each parameter.
     /// Returns the table and the block of the machine.
-    pub(crate) fn create<T: InRoom, A>(
+    pub(crate) fn create<T: InRoom, A, const NEAR: usize>(
         &'static self,
         function: impl FnOnce(&T) -> Create<A>,
         about: &A,
         values: &[Value],
-    ) -> Result<(&'static T, Block), Failure> {
+    ) -> Result<(&'static T, Block<NEAR>), Failure> {
         assert_eq!(values.len(), self.parameters.len(), "a value for each parameter");
         let table = self.table::<T>().map_err(|why| self.wrong("create", why))?;
         let mut own = Block::new(self.head.own_size);

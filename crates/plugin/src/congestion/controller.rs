@@ -1,23 +1,29 @@
 //! The side of the simulator: a controller of a plug-in.
 
 use super::{Ack, CongestionTable, Host, Loss, NO_EFFECT, Window};
-use crate::abi::{FAILED, Flow, OK, Value};
+use crate::abi::{FAILED, Flow, OK, Own, StateBytes, Value};
 use crate::block::Block;
 use crate::library::{Failure, Library};
-use std::ffi::c_void;
 
-/// The controller of a host. It is small: a run touches those of all hosts in turns.
+/// Largest window, in bytes: more than a run can send.
+const MOST_BYTES: u64 = 1 << 48;
+
+/// A function that is called with every acknowledgment.
+type OnAck = unsafe extern "C" fn(Own, StateBytes, *mut Window, *const Ack) -> i32;
+
+/// The controller of a host. What an acknowledgment needs lies side by side: a run touches those of all
+/// hosts in turns.
+#[repr(C)]
 pub struct Controller {
+    own: Block<2>,
+    on_ack: OnAck,
+    /// The smallest window: a segment.
+    smss: u64,
+    /// The largest window, less the smallest.
+    span: u64,
     table: &'static CongestionTable,
-    /// Where `block` lies.
-    own: *mut c_void,
     library: &'static Library,
-    #[allow(dead_code, reason = "ends with the controller")]
-    block: Box<Block>,
 }
-
-// Safety: a plug-in may be called on any thread, for one controller on one thread at a time.
-unsafe impl Send for Controller {}
 
 // Safety of the calls below: the table was checked, `own` was filled by `create`, and states were
 // filled by `open` of the same plug-in.
@@ -26,9 +32,23 @@ impl Controller {
     /// Creates the controller of a host. There is a value for each parameter.
     pub fn new(library: &'static Library, host: &Host, values: &[Value]) -> Result<Controller, Failure> {
         let (table, own) = library.create(|table: &CongestionTable| table.create, host, values)?;
-        let block = Box::new(own);
-        let own = block.at();
-        Ok(Controller { table, own, library, block })
+        let on_ack = table.on_ack.expect("no table without it is accepted");
+        let (smss, span) = (host.smss, MOST_BYTES - host.smss);
+        Ok(Controller { own, on_ack, smss, span, table, library })
+    }
+    /// Returns a number of bytes from a plug-in within the bounds of windows.
+    pub fn bounded(&self, bytes: u64) -> u64 {
+        bytes.clamp(self.smss, MOST_BYTES)
+    }
+    /// Returns whether [`Controller::bounded`] would change it.
+    #[inline(always)]
+    pub fn is_outside(&self, bytes: u64) -> bool {
+        bytes.wrapping_sub(self.smss) > self.span
+    }
+    /// Returns the limit of bytes in flight: at least a segment.
+    #[inline(never)]
+    pub fn limit(&self, state: &Block) -> u64 {
+        self.most(state).unwrap_or(u64::MAX).max(self.smss)
     }
     /// Returns the plug-in.
     pub fn library(&self) -> &'static Library {
@@ -45,7 +65,7 @@ impl Controller {
     pub fn open(&self, flow: &Flow) -> Block {
         let mut state = Block::new(self.table.head.state_size);
         if let Some(open) = self.table.open {
-            self.done(unsafe { open(self.own, state.at(), flow) }, "open");
+            self.done(unsafe { open(self.own.at(), state.at(), flow) }, "open");
         }
         state.ends_with(self.table.head.close);
         state
@@ -53,15 +73,13 @@ impl Controller {
     /// Calls `inherit`.
     pub fn inherit(&self, state: &mut Block, before: &Block) {
         if let Some(inherit) = self.table.inherit {
-            self.done(unsafe { inherit(self.own, state.at(), before.at()) }, "inherit");
+            self.done(unsafe { inherit(self.own.at(), state.at(), before.at()) }, "inherit");
         }
     }
     /// Calls `on_ack`.
     #[inline(always)]
     pub fn on_ack(&self, state: &mut Block, window: &mut Window, ack: &Ack) {
-        if let Some(on_ack) = self.table.on_ack {
-            self.done(unsafe { on_ack(self.own, state.at(), window, ack) }, "on_ack");
-        }
+        self.done(unsafe { (self.on_ack)(self.own.at(), state.at(), window, ack) }, "on_ack");
     }
     /// Returns whether the plug-in has `on_mark`.
     #[inline(always)]
@@ -72,7 +90,7 @@ impl Controller {
     pub fn on_mark(&self, state: &mut Block, window: &Window, ack: &Ack) -> Option<u64> {
         let on_mark = self.table.on_mark?;
         let mut cwnd = window.cwnd;
-        let status = unsafe { on_mark(self.own, state.at(), window, ack, &mut cwnd) };
+        let status = unsafe { on_mark(self.own.at(), state.at(), window, ack, &mut cwnd) };
         if status == NO_EFFECT {
             return None;
         }
@@ -82,14 +100,14 @@ impl Controller {
     /// Calls `before_loss`.
     pub fn before_loss(&self, state: &mut Block, cause: u32, now_ps: u64) {
         if let Some(before_loss) = self.table.before_loss {
-            self.done(unsafe { before_loss(self.own, state.at(), cause, now_ps) }, "before_loss");
+            self.done(unsafe { before_loss(self.own.at(), state.at(), cause, now_ps) }, "before_loss");
         }
     }
     /// Calls `on_loss`. Returns the new slow-start threshold.
     pub fn on_loss(&self, state: &mut Block, window: &Window, loss: &Loss) -> u64 {
         let mut ssthresh = window.ssthresh;
         let status =
-            self.table.on_loss.map_or(FAILED, |on_loss| unsafe { on_loss(self.own, state.at(), window, loss, &mut ssthresh) });
+            self.table.on_loss.map_or(FAILED, |on_loss| unsafe { on_loss(self.own.at(), state.at(), window, loss, &mut ssthresh) });
         self.done(status, "on_loss");
         ssthresh
     }
@@ -97,15 +115,15 @@ impl Controller {
     #[inline(always)]
     pub fn on_sent(&self, state: &mut Block, now_ps: u64, sent: u64) {
         if let Some(on_sent) = self.table.on_sent {
-            self.done(unsafe { on_sent(self.own, state.at(), now_ps, sent) }, "on_sent");
+            self.done(unsafe { on_sent(self.own.at(), state.at(), now_ps, sent) }, "on_sent");
         }
     }
     /// Calls `most`; `None` without it.
     #[inline(always)]
-    pub fn most(&self, state: &Block) -> Option<u64> {
+    fn most(&self, state: &Block) -> Option<u64> {
         let function = self.table.most?;
         let mut most = u64::MAX;
-        self.done(unsafe { function(self.own, state.at(), &mut most) }, "most");
+        self.done(unsafe { function(self.own.at(), state.at(), &mut most) }, "most");
         Some(most)
     }
     /// Calls `not_before`; `None` without it.
@@ -113,7 +131,7 @@ impl Controller {
     pub fn not_before(&self, state: &Block, srtt_ps: u64) -> Option<u64> {
         let function = self.table.not_before?;
         let mut at = 0;
-        self.done(unsafe { function(self.own, state.at(), srtt_ps, &mut at) }, "not_before");
+        self.done(unsafe { function(self.own.at(), state.at(), srtt_ps, &mut at) }, "not_before");
         Some(at)
     }
     /// Returns whether the plug-in has counters, or functions that are called for every segment.
@@ -125,7 +143,7 @@ impl Controller {
     #[inline(always)]
     pub fn counters(&self, state: &Block, mut each: impl FnMut(usize, u64)) {
         let Some(count) = self.table.count else { return };
-        let totals = unsafe { count(self.own, state.at()) };
+        let totals = unsafe { count(self.own.at(), state.at()) };
         if totals.is_null() {
             self.library.failure("count").raise();
         }

@@ -37,7 +37,7 @@ use base::params::{Params as _, Problem};
 use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, FILE, Meta, Needs, PluginRoom};
 use base::{FlowId, TimerKey};
-use controller::Foreign;
+use controller::{Foreign, More};
 use whole::Whole;
 
 mod controller;
@@ -141,17 +141,18 @@ fn machine(params: &Params, env: &Env<'_>) -> Result<Machine, Failure> {
 /// The machine of one host.
 #[allow(clippy::large_enum_variant, reason = "a box would cost time for every packet")]
 pub enum Plugin {
-    /// A controller with exact ECN on the TCP machine. A choice among two variants is a comparison; among more, it is a jump through a
-    /// table for every packet.
-    Exact(Tcp<Foreign<true>>),
+    /// A controller on the TCP machine that uses ECN exactly and has no counters and no functions for every segment. A choice among two
+    /// variants is a comparison; among more, it is a jump through a table for every packet.
+    Plain(Tcp<Foreign<()>>),
     /// Another machine.
     Other(Box<Other>),
 }
 
-/// A machine other than a controller with exact ECN.
+/// A machine that is not plain.
+#[allow(clippy::large_enum_variant, reason = "it is in a box")]
 pub enum Other {
     /// A controller on the TCP machine.
-    Controller(Tcp<Foreign<false>>),
+    Controller(Tcp<Foreign<Option<Box<More>>>>),
     /// A whole transport.
     Whole(Whole),
     /// A plug-in that could not be created: a run fails with its first flow.
@@ -168,11 +169,11 @@ impl Plugin {
         let other = match &library.functions {
             Functions::Congestion(table) => {
                 let (config, controller) = (params.common.tcp.config(env), controller(params, env)?);
-                let (smss, ecn) = (config.smss, [Ecn::Off, Ecn::Classic, Ecn::Exact][table.ecn as usize]);
-                if ecn == Ecn::Exact {
-                    return Ok(Plugin::Exact(Tcp::with(config, Foreign::new(controller, ecn, smss))));
+                let ecn = [Ecn::Off, Ecn::Classic, Ecn::Exact][table.ecn as usize];
+                if ecn == Ecn::Exact && !controller.has_more() {
+                    return Ok(Plugin::Plain(Tcp::with(config, Foreign::new(controller, ecn))));
                 }
-                Other::Controller(Tcp::with(config, Foreign::new(controller, ecn, smss)))
+                Other::Controller(Tcp::with(config, Foreign::new(controller, ecn)))
             }
             Functions::Transport(table) => Other::Whole(Whole::new(machine(params, env)?, library, table, env)),
             _ => unreachable!("refused when the scenario was read"),
@@ -221,7 +222,7 @@ macro_rules! one_of {
     };
 }
 
-one_of!(Plugin: Exact, Other);
+one_of!(Plugin: Plain, Other);
 one_of!(Other: Controller, Whole, Failed);
 
 /// The machine of a plug-in that could not be created.
@@ -277,7 +278,7 @@ mod tests {
         let Plugin::Other(other) = Plugin::new(&params, &script::env()) else { panic!("a whole transport") };
         assert!(matches!(*other, Other::Whole(_)) && check(&params, &script::env()).is_empty());
         let tcp = Params::defaults();
-        assert!(matches!(Plugin::new(&tcp, &script::env()), Plugin::Exact(_)) && tcp.show().len() > 9);
+        assert!(matches!(Plugin::new(&tcp, &script::env()), Plugin::Plain(_)) && tcp.show().len() > 9);
         assert_eq!(entry(Library::example_policy()).unwrap_err(), "it is a policy, and not for this part of a system");
     }
 

@@ -6,75 +6,106 @@ use ::plugin::block::Block;
 use ::plugin::congestion::controller::Controller;
 use ::plugin::congestion::{self, DUPLICATES, TIMEOUT};
 use base::{Dur, Time};
+use std::cell::Cell;
+use std::marker::PhantomData;
 
-/// The controller of a plug-in.
-pub struct Foreign<const EXACT: bool> {
+/// The controller of a plug-in. `R` is what a flow has besides the state of the plug-in.
+pub struct Foreign<R> {
     controller: Controller,
-    /// The smallest window.
-    smss: u64,
     ecn: Ecn,
+    /// Whether the plug-in has seen the current ACK, whose mark had no effect.
+    seen: Cell<bool>,
+    rest: PhantomData<fn() -> R>,
 }
 
 /// The state of one flow. It is small: a run touches those of all flows in turns.
-pub struct State {
+pub struct State<R> {
     block: Block,
-    more: Option<Box<More>>,
-    /// Whether the plug-in has seen the current ACK, whose mark had no effect.
-    seen: bool,
+    rest: R,
 }
 
-/// The state that only plug-ins with counters, or with functions for every segment, need.
-struct More {
+/// What a flow has besides the state of the plug-in.
+pub trait Rest {
+    /// Whether connections use ECN exactly, without asking.
+    const EXACT: bool;
+    /// Returns that of a flow that opens.
+    fn open(controller: &Controller, now: Time) -> Self;
+    /// Returns what only plug-ins with counters, or with functions for every segment, need.
+    fn more(&self) -> Option<&More>;
+    /// Returns it, mutable.
+    fn more_mut(&mut self) -> Option<&mut More>;
+}
+
+/// What only plug-ins with counters, or with functions for every segment, need.
+pub struct More {
     /// When the plug-in was last called.
     called: Time,
     /// The counters when they were last read.
     counted: Vec<u64>,
 }
 
-impl State {
+/// For plug-ins that use ECN exactly and need nothing: they cost the least.
+impl Rest for () {
+    const EXACT: bool = true;
+    fn open(_: &Controller, _: Time) -> Self {}
+    #[inline(always)]
+    fn more(&self) -> Option<&More> {
+        None
+    }
+    #[inline(always)]
+    fn more_mut(&mut self) -> Option<&mut More> {
+        None
+    }
+}
+
+impl Rest for Option<Box<More>> {
+    const EXACT: bool = false;
+    fn open(controller: &Controller, now: Time) -> Self {
+        let more = || Box::new(More { called: now, counted: vec![0; controller.library().counters.len()] });
+        controller.has_more().then(more)
+    }
+    #[inline(always)]
+    fn more(&self) -> Option<&More> {
+        self.as_deref()
+    }
+    #[inline(always)]
+    fn more_mut(&mut self) -> Option<&mut More> {
+        self.as_deref_mut()
+    }
+}
+
+impl<R: Rest> State<R> {
     #[inline(always)]
     fn note(&mut self, now: Time) {
-        if let Some(more) = &mut self.more {
+        if let Some(more) = self.rest.more_mut() {
             more.called = now;
         }
     }
 }
 
-impl<const EXACT: bool> Foreign<EXACT> {
+impl<R> Foreign<R> {
     /// Creates the controller of a host.
-    pub fn new(controller: Controller, ecn: Ecn, smss: u64) -> Self {
-        Foreign { controller, smss, ecn }
-    }
-    /// Returns a number of bytes from a plug-in within the bounds of windows.
-    fn bounded(&self, bytes: u64) -> u64 {
-        bytes.clamp(self.smss, MOST_BYTES)
-    }
-    #[inline(always)]
-    fn is_outside(&self, bytes: u64) -> bool {
-        !(self.smss..=MOST_BYTES).contains(&bytes)
+    pub fn new(controller: Controller, ecn: Ecn) -> Self {
+        Foreign { controller, ecn, seen: Cell::new(false), rest: PhantomData }
     }
     #[cold]
     fn bound(&self, window: &mut Window) {
-        window.cwnd = self.bounded(window.cwnd);
+        window.cwnd = self.controller.bounded(window.cwnd);
         if window.ssthresh != u64::MAX {
-            window.ssthresh = self.bounded(window.ssthresh);
+            window.ssthresh = self.controller.bounded(window.ssthresh);
         }
-    }
-    #[inline(never)]
-    fn limit(&self, state: &Block) -> u64 {
-        self.controller.most(state).unwrap_or(u64::MAX).max(self.smss)
     }
 }
 
-impl<const EXACT: bool> Congestion for Foreign<EXACT> {
-    type State = State;
+impl<R: Rest> Congestion for Foreign<R> {
+    type State = State<R>;
 
     #[inline(always)]
     fn ecn(&self) -> Ecn {
-        if EXACT { Ecn::Exact } else { self.ecn }
+        if R::EXACT { Ecn::Exact } else { self.ecn }
     }
 
-    fn open(&self, flow: &crate::Flow) -> State {
+    fn open(&self, flow: &crate::Flow) -> State<R> {
         let library = self.controller.library();
         let opens = Flow {
             number: flow.id.0.into(),
@@ -82,16 +113,15 @@ impl<const EXACT: bool> Congestion for Foreign<EXACT> {
             start_ps: flow.start.0,
             deadline_ps: flow.deadline.filter(|_| library.knows_deadline()).map_or(NEVER, |deadline| deadline.0),
         };
-        let more = || Box::new(More { called: flow.start, counted: vec![0; library.counters.len()] });
-        State { block: self.controller.open(&opens), more: self.controller.has_more().then(more), seen: false }
+        State { block: self.controller.open(&opens), rest: R::open(&self.controller, flow.start) }
     }
 
-    fn inherit(&self, state: &mut State, before: &State) {
+    fn inherit(&self, state: &mut State<R>, before: &State<R>) {
         self.controller.inherit(&mut state.block, &before.block);
     }
 
     #[inline(always)]
-    fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
+    fn on_feedback(&self, state: &mut State<R>, ack: &Ack<'_>) {
         state.note(ack.now());
         // Otherwise the machine calls `on_mark` or `on_ack` next.
         if !ack.may_change {
@@ -101,19 +131,19 @@ impl<const EXACT: bool> Congestion for Foreign<EXACT> {
     }
 
     #[inline]
-    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
-        if state.seen {
-            state.seen = false;
+    fn on_ack(&self, state: &mut State<R>, window: &mut Window, ack: &Ack<'_>) {
+        if ack.ece && self.seen.take() {
             return;
         }
         self.controller.on_ack(&mut state.block, window, &ack.seen);
         // An infinite threshold stays so.
-        if self.is_outside(window.cwnd) || self.is_outside(window.ssthresh) && window.ssthresh != u64::MAX {
+        if self.controller.is_outside(window.cwnd) || self.controller.is_outside(window.ssthresh) && window.ssthresh != u64::MAX {
             self.bound(window);
         }
     }
 
-    fn on_mark(&self, state: &mut State, window: &Window, ack: &Ack<'_>) -> Option<u64> {
+    #[inline(never)]
+    fn on_mark(&self, state: &mut State<R>, window: &Window, ack: &Ack<'_>) -> Option<u64> {
         let controller = &self.controller;
         if !controller.has_on_mark() {
             return None;
@@ -121,45 +151,45 @@ impl<const EXACT: bool> Congestion for Foreign<EXACT> {
         let seen = congestion::Ack { may_change: false, ..ack.seen };
         controller.on_ack(&mut state.block, &mut { *window }, &seen);
         let cut = controller.on_mark(&mut state.block, window, &seen);
-        state.seen = cut.is_none();
-        cut.map(|cwnd| self.bounded(cwnd))
+        self.seen.set(cut.is_none());
+        cut.map(|cwnd| self.controller.bounded(cwnd))
     }
 
-    fn before_loss(&self, state: &mut State, cause: Cause, now: Time) {
+    fn before_loss(&self, state: &mut State<R>, cause: Cause, now: Time) {
         state.note(now);
         let cause = if cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
         self.controller.before_loss(&mut state.block, cause, now.0);
     }
 
-    fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
+    fn on_loss(&self, state: &mut State<R>, window: &Window, loss: Loss) -> u64 {
         let cause = if loss.cause == Cause::Timeout { TIMEOUT } else { DUPLICATES };
         let loss = congestion::Loss { flight: loss.flight, cause, after_mark: loss.after_mark, reserved: [0; 3] };
-        self.bounded(self.controller.on_loss(&mut state.block, window, &loss))
+        self.controller.bounded(self.controller.on_loss(&mut state.block, window, &loss))
     }
 
     #[inline]
-    fn on_sent(&self, state: &mut State, now: Time, sent: u64) {
-        if let Some(more) = &mut state.more {
+    fn on_sent(&self, state: &mut State<R>, now: Time, sent: u64) {
+        if let Some(more) = state.rest.more_mut() {
             more.called = now;
             self.controller.on_sent(&mut state.block, now.0, sent);
         }
     }
 
     #[inline(always)]
-    fn most(&self, state: &State) -> u64 {
-        if state.more.is_some() { self.limit(&state.block) } else { u64::MAX }
+    fn most(&self, state: &State<R>) -> u64 {
+        if state.rest.more().is_some() { self.controller.limit(&state.block) } else { u64::MAX }
     }
 
     #[inline]
-    fn not_before(&self, state: &State, srtt: Dur) -> Time {
-        let Some(more) = &state.more else { return Time::ZERO };
+    fn not_before(&self, state: &State<R>, srtt: Dur) -> Time {
+        let Some(more) = state.rest.more() else { return Time::ZERO };
         let latest = || more.called.after(Dur::from_secs(1));
         self.controller.not_before(&state.block, srtt.0).map_or(Time::ZERO, |at| Time(at).min(latest()))
     }
 
     #[inline(always)]
-    fn count(&self, state: &mut State, mut add: impl FnMut(usize, u64)) {
-        let Some(more) = &mut state.more else { return };
+    fn count(&self, state: &mut State<R>, mut add: impl FnMut(usize, u64)) {
+        let Some(more) = state.rest.more_mut() else { return };
         self.controller.counters(&state.block, |counter, total| {
             let counted = std::mem::replace(&mut more.counted[counter], total);
             if total > counted {
@@ -168,9 +198,6 @@ impl<const EXACT: bool> Congestion for Foreign<EXACT> {
         });
     }
 }
-
-/// Largest window, in bytes: more than a run can send.
-const MOST_BYTES: u64 = 1 << 48;
 
 #[cfg(test)]
 mod tests {
@@ -250,12 +277,12 @@ mod tests {
         Params { common, own: Own::read(library, &mut Answer(answer)) }
     }
 
-    fn foreign(answer: u64) -> Foreign<true> {
+    fn foreign(answer: u64) -> Foreign<Option<Box<More>>> {
         let library = library(|_| {}).unwrap();
         let smss = 1460;
         let host = Host { smss, header: 40, init_window: 10 * smss, nic_rate_bps: 10_000_000_000, max_rtt_ps: 20_000_000 };
         let controller = Controller::new(library, &host, &[Value(answer)]).unwrap();
-        Foreign { controller, ecn: Ecn::Exact, smss }
+        Foreign::new(controller, Ecn::Exact)
     }
 
     #[test]
@@ -313,36 +340,54 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_ack_is_seen_once_and_before_its_mark() {
+    fn recorder<R>() -> Foreign<R> {
         let table: *const CongestionTable = Box::leak(Box::new(congestion::author::table::<Recorder>()));
         // Safety: a table of this test.
         #[allow(unsafe_code)]
         let library = unsafe { Library::new(table.cast(), "recorder.so", "", ::plugin::library::Code::Native) }.unwrap();
         let host = Host { smss: 1460, header: 40, init_window: 0, nic_rate_bps: 1, max_rtt_ps: 1 };
         let controller = Controller::new(Box::leak(Box::new(library)), &host, &[]).unwrap();
-        let foreign = Foreign::<true> { controller, ecn: Ecn::Exact, smss: 1460 };
+        Foreign::new(controller, Ecn::Exact)
+    }
+
+    /// Handles an ACK as the machine does. Returns the window and the digits that were recorded.
+    fn handle<R: Rest>(foreign: &Foreign<R>, state: &mut State<R>, recovery: bool, marked: bool, cwnd: u64) -> (u64, Vec<u64>) {
         let flow = script::flow(0, 1460);
+        let mut window = Window { cwnd, ssthresh: u64::MAX };
+        let ack = script::ack_with(&flow, 1, |ack| (ack.may_change, ack.ece) = (!recovery, marked));
+        foreign.on_feedback(state, &ack);
+        if !recovery {
+            match if marked { foreign.on_mark(state, &window, &ack) } else { None } {
+                Some(cwnd) => window.cwnd = cwnd,
+                None => foreign.on_ack(state, &mut window, &ack),
+            }
+        }
+        let mut calls = Vec::new();
+        foreign.count(state, |_, n| calls.push(n));
+        (window.cwnd, calls)
+    }
+
+    #[test]
+    fn every_ack_is_seen_once_and_before_its_mark() {
         // (in recovery, the machine asks for the mark, window before, window after, calls)
         let cases = [
-            (false, false, 5000, 5100, vec![(0, 1)]),
-            (true, false, 5000, 5000, vec![(0, 2)]),
-            (false, true, 5000, 2500, vec![(0, 23)]),
-            (false, true, 1460, 1460, vec![(0, 23)]),
+            (false, false, 5000, 5100, 1),
+            (true, false, 5000, 5000, 2),
+            (false, true, 5000, 2500, 23),
+            (false, true, 1460, 1460, 23),
         ];
-        for (in_recovery, marked, before, after, calls) in cases {
-            let (mut state, mut window) = (foreign.open(&flow), Window { cwnd: before, ssthresh: u64::MAX });
-            let ack = script::ack_with(&flow, 1, |ack| ack.may_change = !in_recovery);
-            foreign.on_feedback(&mut state, &ack);
-            if !in_recovery {
-                match if marked { foreign.on_mark(&mut state, &window, &ack) } else { None } {
-                    Some(cwnd) => window.cwnd = cwnd,
-                    None => foreign.on_ack(&mut state, &mut window, &ack),
-                }
-            }
-            let mut seen = Vec::new();
-            foreign.count(&mut state, |counter, n| seen.push((counter, n)));
-            assert_eq!((window.cwnd, seen), (after, calls), "{in_recovery} {marked} {before}");
+        let (records, plain) = (recorder::<Option<Box<More>>>(), recorder::<()>());
+        for (recovery, marked, before, after, calls) in cases {
+            let what = format!("{recovery} {marked} {before}");
+            let flow = script::flow(0, 1460);
+            let (mut state, mut bare) = (records.open(&flow), plain.open(&flow));
+            assert_eq!(handle(&records, &mut state, recovery, marked, before), (after, vec![calls]), "{what}");
+            assert_eq!(handle(&plain, &mut bare, recovery, marked, before), (after, vec![]), "{what}");
+            // The next ACK, of another flow, is seen too, even if the machine does not ask for its mark.
+            let mut window = Window { cwnd: 5000, ssthresh: u64::MAX };
+            let next = script::ack_with(&flow, 1, |ack| (ack.may_change, ack.ece) = (true, true));
+            plain.on_ack(&mut plain.open(&flow), &mut window, &next);
+            assert_eq!(window.cwnd, 5100, "{what}");
         }
     }
 
@@ -358,6 +403,9 @@ mod tests {
             foreign.count(&mut state, |counter, n| seen.push((counter, n)));
         }
         assert_eq!(seen, [(0, 1), (0, 1)]);
+        // Such a controller, although it uses ECN exactly, is not a plain one, which counts nothing.
+        let host = Plugin::new(&params(library(|_| {}).unwrap(), 5000), &script::env());
+        assert!(matches!(host, Plugin::Other(other) if matches!(*other, super::super::Other::Controller(_))));
     }
 
     #[test]
