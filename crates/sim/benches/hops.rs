@@ -307,14 +307,31 @@ fn in_turns(work: &Work, ways: [&str; 2], time: fn(&Run) -> f64) -> [f64; 2] {
     [0, 1].map(|way| (least[way][1] - least[way][0]) / (hops[way][1] - hops[way][0]))
 }
 
-/// The speed of a work as a share of that of another one: the median of pairs of short runs, one after the other. A processor that others
-/// use, too, drifts by tenths within a minute, and the fastest of several runs is the one with the luckiest places in memory.
+/// The speed of a work as a share of that of another one: the median of pairs of short runs. A processor that others use, too, drifts by
+/// tenths within a minute, and the fastest of several runs is the one with the luckiest places in memory. The runs of a pair therefore go
+/// at the same time on one core, where the system lets us choose it: they take turns of milliseconds, and what slows one slows both.
 fn share(work: &Work, other: &Work) -> f64 {
+    const ONE_CORE: [&str; 3] = ["taskset", "--cpu-list", "0"];
+    let chosen = Command::new(ONE_CORE[0]).args(&ONE_CORE[1..]).arg("true").output().is_ok_and(|output| output.status.success());
+    let core = if chosen { &ONE_CORE[..] } else { &[] };
     let per_hop = |work: &Work| {
-        let [short, long] = [work.counted[0], work.timed[0]].map(|end| command(work, "--one", end, &[]).0);
+        let [short, long] = [work.counted[0], work.timed[0]].map(|end| command(work, "--one", end, core).0);
         (long.cpu_s - short.cpu_s) / (long.hops - short.hops)
     };
-    let mut shares: Vec<f64> = (0..PAIRS).map(|_| per_hop(other) / per_hop(work)).collect();
+    let both = |first: &Work, second: &Work| match chosen {
+        true => std::thread::scope(|scope| {
+            let first = scope.spawn(|| per_hop(first));
+            let second = per_hop(second);
+            (first.join().expect("a run that succeeds"), second)
+        }),
+        false => (per_hop(first), per_hop(second)),
+    };
+    let pair = |i| {
+        // Each begins in half of the pairs.
+        let (one, two) = if i % 2 == 0 { both(other, work) } else { both(work, other) };
+        if i % 2 == 0 { one / two } else { two / one }
+    };
+    let mut shares: Vec<f64> = (0..PAIRS).map(pair).collect();
     shares.sort_by(f64::total_cmp);
     shares[PAIRS / 2]
 }
@@ -387,7 +404,7 @@ fn table(words: &[&str]) -> ExitCode {
     build_plugin();
     let has_wasmtime = build_module();
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of another row's hops/s, which its name or the documentation says, as the median of pairs of runs. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of another row's hops/s, which its name or the documentation says, as the median of pairs of runs at the same time on one core. Times are processor time of one thread; what two threads gain is wall time. The last column has ns per hop by the tree and in windows, and how many times as fast windows are. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
