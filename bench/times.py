@@ -82,7 +82,8 @@ def python_factor(flowloom: str, folder: Path) -> float:
     took = {}
     for name, variant in variants.items():
         (folder / f"{name}.toml").write_text(f"{above}[[system]]{variant}", encoding="utf-8")
-        run = [flowloom, "run", str(folder / f"{name}.toml"), "--threads", "1", "--overwrite", "--out", str(folder / name)]
+        out = folder / f"{name}-results"
+        run = [flowloom, "run", str(folder / f"{name}.toml"), "--threads", "1", "--overwrite", "--out", str(out)]
         # Once each: a point with results is not run again.
         times = [cpu_seconds([*run, "--set", f"end={end}"], 1) for end in ("1ms", "41ms")]
         took[name] = times[1] - times[0]
