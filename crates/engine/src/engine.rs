@@ -138,8 +138,8 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn busy(&self, id: LinkId) -> Dur {
         self.links[id.index()].busy(self.now, &self.stats[id.index()])
     }
-    fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
-        self.links[id.index()].occupancy(self.now, &self.rings)
+    fn fifo_backlog(&mut self, id: LinkId, until: Time) -> (u32, u64) {
+        self.links[id.index()].occupancy(until, &self.rings)
     }
     fn free_at(&self, id: LinkId) -> Time {
         self.links[id.index()].free_at()

@@ -355,7 +355,8 @@ impl Link {
         true
     }
 
-    /// Returns the waiting packets and bytes at `now`, without the packet in transmission.
+    /// Returns the packets and bytes that wait once all service up to and including `now` has
+    /// started.
     pub fn occupancy<P: Wire>(&mut self, now: Time, rings: &Rings<P>) -> (u32, u64) {
         let (head, tail) = (self.ring.head(), self.ring.tail());
         // All packets below `head` have arrived, so they have departed.

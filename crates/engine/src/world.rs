@@ -39,8 +39,10 @@ pub trait Links<P> {
     fn tx_time(&self, link: LinkId, bytes: u32) -> Dur;
     /// Returns how long the transmitter has been busy so far.
     fn busy(&self, link: LinkId) -> Dur;
-    /// Returns the exact numbers of waiting packets and bytes of a first-in first-out port.
-    fn fifo_backlog(&mut self, link: LinkId) -> (u32, u64);
+    /// Returns the exact numbers of packets and bytes that wait at a first-in first-out port: those
+    /// whose service starts after `until`. It is the present, or just before the present for global
+    /// actions, which precede the service that starts at the same time.
+    fn fifo_backlog(&mut self, link: LinkId, until: Time) -> (u32, u64);
     /// Returns when the transmitter becomes idle, or when it became idle.
     fn free_at(&self, link: LinkId) -> Time;
     /// Returns the earliest time at which a packet that waits at a shaped port may start;

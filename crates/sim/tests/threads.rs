@@ -7,7 +7,8 @@
 mod common;
 
 use crate::common::{
-    all_systems, assert_equal, eager_ring, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table, table_of,
+    all_systems, assert_equal, eager_ring, fuzz_count, fuzz_numbers, kinds, plan, random_scenario, sized, system, systems_with,
+    table, table_of,
 };
 use base::Rng;
 use scenario::{Options, Plan, Point};
@@ -275,7 +276,7 @@ fn assert_random(n: u64, (parts, threads): (usize, usize)) {
 
 #[test]
 fn random_scenarios_are_the_same() {
-    for n in 0..fuzz_count(60) {
+    for n in fuzz_numbers(60) {
         let ways = ways(n as usize / 2);
         assert_random(n, ways[n as usize / 2 % ways.len()]);
     }

@@ -178,7 +178,8 @@ impl<P: Wire> Links<P> for Reference<P> {
         let port = &self.ports[id.index()];
         Dur(port.busy.0 - port.free_at.since(self.now).0.min(port.busy.0))
     }
-    fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
+    /// Ignores `until`: service that has started is no longer in the queue.
+    fn fifo_backlog(&mut self, id: LinkId, _until: Time) -> (u32, u64) {
         let queue = &self.ports[id.index()].queue;
         (queue.len() as u32, queue.iter().map(|p| u64::from(p.wire_len())).sum())
     }
@@ -271,7 +272,7 @@ impl<P: Wire> Driver<P> for Reference<P> {
     /// Returns the statistics as the engine counts them: waiting packets of a first-in first-out
     /// port already count as sent.
     fn stats(&mut self, id: LinkId) -> LinkStats {
-        let (packets, bytes) = self.fifo_backlog(id);
+        let (packets, bytes) = self.fifo_backlog(id, self.now);
         let mut stats = self.ports[id.index()].stats;
         stats.tx_packets += u64::from(packets);
         stats.tx_bytes += bytes;

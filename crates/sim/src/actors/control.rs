@@ -37,17 +37,13 @@ impl Control {
     /// Returns the state of a link just before the present.
     fn look_at_link<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>, link: LinkId) -> LinkState {
         let Part { world, engine } = whole.at_port(link);
-        engine.catch_up(world, link, engine.now().before(Dur(1)));
+        let before = engine.now().before(Dur(1));
+        engine.catch_up(world, link, before);
+        let queue_bytes = world.waiting_bytes(engine, link, before);
         // The counts of a first-in first-out port include the packets that wait.
-        let (waiting, counted) = match &world.ports[link.index()] {
-            Some(port) => (port.backlog().bytes, 0),
-            None => {
-                let bytes = engine.fifo_backlog(link).1;
-                (bytes, bytes)
-            }
-        };
+        let counted = if world.ports[link.index()].is_none() { queue_bytes } else { 0 };
         let sent = engine.stats(link).tx_bytes - counted;
-        LinkState { sent_bytes: self.sent_since(link, sent), queue_bytes: waiting }
+        LinkState { sent_bytes: self.sent_since(link, sent), queue_bytes }
     }
 
     /// Returns the bytes that a link has sent since the last look, given the bytes that it has sent by now.

@@ -137,19 +137,15 @@ impl Global for Sampler {
         self.next()
     }
     fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
-        let now = whole.now();
+        let (now, before) = (whole.now(), whole.now().before(Dur(1)));
         self.look_at_ports(now, |link| {
             let Part { world, engine } = whole.at_port(link);
-            engine.catch_up(world, link, now.before(Dur(1)));
-            let waiting = match &world.ports[link.index()] {
-                Some(port) => port.backlog().bytes,
-                None => engine.fifo_backlog(link).1,
-            };
-            (engine.busy(link), Some(waiting))
+            engine.catch_up(world, link, before);
+            (engine.busy(link), Some(world.waiting_bytes(engine, link, before)))
         });
         self.look_at_agents(now, |link, value| {
             let Part { world, engine } = whole.at_port(link);
-            engine.catch_up(world, link, now.before(Dur(1)));
+            engine.catch_up(world, link, before);
             let agent = world.ports[link.index()].as_ref().and_then(|port| port.agent.as_ref());
             agent.into_iter().for_each(|agent| agent.show(value));
         });

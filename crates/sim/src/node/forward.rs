@@ -214,11 +214,16 @@ impl<P: Probe> World<P> {
 
     /// Returns the load of a port that has caught up.
     fn load(&self, links: &mut impl Links<Carried>, port: LinkId) -> PortLoad {
-        let waiting_bytes = match &self.ports[port.index()] {
+        let now = links.now();
+        PortLoad { waiting_bytes: self.waiting_bytes(links, port, now), busy: links.free_at(port) > now }
+    }
+
+    /// Returns the bytes that wait at a port that has caught up to `until`.
+    pub fn waiting_bytes(&self, links: &mut impl Links<Carried>, port: LinkId, until: Time) -> u64 {
+        match &self.ports[port.index()] {
             Some(port) => port.backlog().bytes,
-            None => links.fifo_backlog(port).1,
-        };
-        PortLoad { waiting_bytes, busy: links.free_at(port) > links.now() }
+            None => links.fifo_backlog(port, until).1,
+        }
     }
 
     /// Serves the ports of a switch up to now if the router reads them, so that packets whose service was due

@@ -439,6 +439,12 @@ pub fn fuzz_count(usual: u64) -> u64 {
     std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
+/// The numbers of the random scenarios: `usual` of them or `FLOWLOOM_FUZZ`, from `FLOWLOOM_FUZZ_FROM` (0) on.
+pub fn fuzz_numbers(usual: u64) -> std::ops::Range<u64> {
+    let from = std::env::var("FLOWLOOM_FUZZ_FROM").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    from..from + fuzz_count(usual)
+}
+
 /// Returns the size of a test: `usual`, or `long` in `make slow`.
 pub fn sized<T>(usual: T, long: T) -> T {
     if fuzz_count(0) > 0 { long } else { usual }

@@ -2,7 +2,7 @@
 //!
 //! 80 scenarios by default, more with `FLOWLOOM_FUZZ=<count>` (`make slow`). A failure prints the scenario.
 
-use crate::common::{fuzz_count, plan, random_scenario, run_point};
+use crate::common::{fuzz_numbers, plan, random_scenario, run_point};
 use sim::outcome::{FlowRow, StopReason};
 
 /// A packet holds at most 1460 bytes of data, and each byte arrives, so each dropped packet was retransmitted.
@@ -16,7 +16,7 @@ fn every_loss_was_made_up_for(flow: &FlowRow) {
 
 #[test]
 fn random_scenarios_keep_every_invariant() {
-    for n in 0..fuzz_count(80) {
+    for n in fuzz_numbers(80) {
         let (text, deep) = random_scenario(n);
         let check = || {
             let plan = plan(&text);

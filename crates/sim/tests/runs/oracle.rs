@@ -1,7 +1,8 @@
 //! The engine, by its tree and in windows, against the slow oracle: the same world, the same results.
 
 use crate::common::{
-    all_systems, assert_equal, eager_ring, fuzz_count, kinds, plan, random_scenario, sized, system, systems_with, table,
+    all_systems, assert_equal, eager_ring, fuzz_numbers, kinds, plan, random_scenario, run, sized, system, system_of, systems_with,
+    table, with,
 };
 use crate::reference::Reference;
 use scenario::{Options, Plan, Point};
@@ -162,7 +163,35 @@ fn series_and_traces_are_the_same() {
 
 #[test]
 fn random_scenarios_are_the_same() {
-    for n in 0..fuzz_count(30) {
+    for n in fuzz_numbers(30) {
         assert_same(&random_scenario(n).0);
+    }
+}
+
+/// Packets start at multiples of 1.2 us, and so do the looks of the controller: a packet that starts at that time still waits.
+#[test]
+fn a_controller_that_looks_at_the_start_of_service_is_the_same() {
+    let rows: Vec<_> = (0..16).flat_map(|src| (1..4).map(move |hop| (src, (src + 5 * hop) % 16, 146_000, 0))).collect();
+    let rest =
+        format!("[topology]\nkind = 'fat_tree'\nk = 4\nrate = '10Gbps'\ndelay = '1.2us'\n{}", table("looks-at-starts", &rows));
+    let system = with(&system_of("transport", "newreno", "100pkt"), "controller", "rebalance period=24us latency=7us", "100pkt");
+    assert_same(&format!("{rest}{}", system.set("transport.handshake", "false").toml()));
+}
+
+/// Packets start at multiples of 1.2 us, and so do samples: a packet that starts at the time of a sample still waits.
+#[test]
+fn samples_at_the_start_of_service_are_the_same() {
+    let rows: Vec<_> = (1..4).map(|src| (src, 0, 146_000, 0)).collect();
+    let rest = format!(
+        "[topology]\nkind = 'star'\nhosts = 4\nrate = '10Gbps'\ndelay = '1.2us'\n{}[sample]\ninterval = '1.2us'\nports = true\n",
+        table("samples-at-starts", &rows)
+    );
+    for qdisc in ["droptail", "strict"] {
+        let system = with(&system_of("transport", "newreno", "100pkt"), "qdisc", qdisc, "100pkt");
+        let text = format!("{rest}{}", system.set("transport.handshake", "false").toml());
+        assert_same(&text);
+        // Two packets arrive at once: one starts, and the other waits until it has left.
+        let samples = run(&text).samples;
+        assert!(samples.iter().any(|row| row.metric == "port.queue_bytes" && row.value >= 3000.0), "{qdisc}");
     }
 }
