@@ -31,6 +31,10 @@ addEventListener('unhandledrejection', event => complaints.push(String(event.rea
 ACT = """<script type="module">
 const pause = ms => new Promise(done => setTimeout(done, ms));
 const seen = {};
+const pixels = canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
+// The pixels of each canvas that is shown, by the system and the name of the canvas.
+const canvases = () => Object.fromEntries([...document.querySelectorAll('.pane canvas')].filter(canvas => !canvas.hidden)
+  .map(canvas => [`${canvas.closest('.pane').querySelector('h2').textContent}: ${canvas.className}`, pixels(canvas)]));
 const ready = () => document.body.dataset.charts ?? document.body.dataset.player;
 for (let i = 0; i < 200 && !ready(); i++) await pause(50);
 try { await act(seen); } catch (error) { complaints.push(String(error)); }
@@ -156,21 +160,21 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     for (let i = 0; i < 3; i++) { $('forward').click(); times.push($('now').value); }
     $('back').click(); times.push($('now').value); seen.times = times;
     $('time').value = 5000; $('time').dispatchEvent(new Event('input'));
-    const [canvas] = document.querySelectorAll('canvas');
-    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-    seen.painted = pixels.some(value => value > 0);
-    seen.rows = document.querySelectorAll('.pane tbody')[0].rows.length;
-    const agents = [...document.querySelectorAll('.agent')];
-    seen.agents = agents.map(agent => !agent.hidden);
-    seen.table = [...agents[1].querySelectorAll('th, td')].map(cell => cell.textContent);
+    seen.painted = Object.entries(canvases()).filter(([, pixels]) => /[1-9]/.test(pixels)).map(([name]) => name);
+    const pane = system => [...document.querySelectorAll('.pane')].find(pane => pane.querySelector('h2').textContent === system);
+    seen.rows = pane('TCP').querySelector('table.flows').tBodies[0].rows.length;
+    seen.agents = seen.systems.filter(system => !pane(system).querySelector('.agent').hidden);
+    const table = pane('PDQ').querySelector('.agent table'), heads = [...table.tHead.rows[0].cells].map(cell => cell.textContent);
+    seen.table = [...table.tBodies[0].rows].map(row => Object.fromEntries(heads.map((head, i) => [head, row.cells[i].textContent])));
     $('right').value = ''; $('right').dispatchEvent(new Event('change')); seen.panes = document.querySelectorAll('.pane').length;
     $('time').value = 10000; $('time').dispatchEvent(new Event('input'));
-    seen.end = [...document.querySelectorAll('.pane tbody td')].map(cell => cell.textContent);
+    seen.end = [...pane('TCP').querySelectorAll('table.flows tbody td')].map(cell => cell.textContent);
     """
     seen = after(playback.write(results).read_text(encoding="utf-8"), script, tmp_path)
-    assert seen["systems"] == ["TCP", "PDQ"] and seen["painted"] and seen["rows"] == 2 and seen["panes"] == 1
-    assert seen["agents"] == [False, True] and seen["table"][:5] == ["flow", "rank", "rate", "expected", "paused"]
-    assert [seen["table"][i] for i in (6, 11)] == ["1", "2"] and seen["table"][9] == "no"
+    assert seen["systems"] == ["TCP", "PDQ"] and seen["rows"] == 2 and seen["panes"] == 1
+    assert sorted(seen["painted"]) == ["PDQ: network", "PDQ: strip", "TCP: network", "TCP: strip"]
+    assert seen["agents"] == ["PDQ"] and set(seen["table"][0]) >= {"flow", "rank", "rate", "expected", "paused"}
+    assert [row["rank"] for row in seen["table"]] == ["1", "2"] and seen["table"][0]["paused"] == "no"
     assert len(set(seen["times"][:3])) == 3 and seen["times"][3] == seen["times"][1]
     assert sum(cell.startswith("done after") for cell in seen["end"]) == 2
 
@@ -181,11 +185,11 @@ def test_playback_colours_by_priority_class(tmp_path: Path) -> None:
     script = """
     const {state, pieces, look} = player, $ = id => document.getElementById(id);
     seen.choices = [...$('colours').options].map(option => [option.value, option.text]);
-    const pixels = canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
     $('time').value = 400; $('time').dispatchEvent(new Event('input'));
-    const canvases = () => [...document.querySelectorAll('canvas')].map(pixels), before = canvases();
+    const before = canvases();
     $('colours').value = 'class'; $('colours').dispatchEvent(new Event('change'));
-    seen.recoloured = canvases().map((now, i) => now !== before[i]);
+    const now = canvases();
+    seen.recoloured = Object.keys(before).filter(name => now[name] !== before[name]);
     const set = state.sets.class;
     seen.legend = [...document.querySelectorAll('#legend li')].map(item => item.textContent);
     seen.looks = new Set(set.names.map((_, group) => JSON.stringify(look(set, group)))).size;
@@ -200,7 +204,10 @@ def test_playback_colours_by_priority_class(tmp_path: Path) -> None:
     occur = sorted({number for show in shows for number in show["class"]})
     assert seen["choices"] == [["flow", "by flow"], ["kind", "by kind of packet"], ["class", "by priority class"]]
     assert seen["legend"] == ["class 0, the highest", *(f"class {number}" for number in occur[1:])]
-    assert seen["looks"] == len(occur) > 3 and all(seen["recoloured"])
+    assert seen["looks"] == len(occur) > 3
+    # The page opens with the first two systems. These have no ranks of programs to show.
+    panes = [show["system"] for show in shows[:2]]
+    assert sorted(seen["recoloured"]) == sorted(f"{system}: {what}" for system in panes for what in ("network", "strip"))
     assert seen["drawn"] == [show["class"] for show in shows]
     for show, (port, now, pieces) in zip(shows, seen["queued"], strict=True):
         here = (np.array(show["port"]) == port) & (np.array(show["joined"]) <= now) & (np.array(show["start"]) > now)
@@ -208,6 +215,24 @@ def test_playback_colours_by_priority_class(tmp_path: Path) -> None:
         here &= np.array(show["start"]) - np.array(show["joined"]) > 1e-3
         assert pieces == [int((np.array(show["class"])[here] == number).sum()) for number in occur]
     assert len([count for count in seen["queued"][0][2] if count]) > 1, "packets of several classes wait"
+
+
+def test_playback_shows_what_ranks_do(tmp_path: Path) -> None:
+    ring: dict[str, Any] = {
+        "topology": {"kind": "star", "hosts": 4, "rate": "10Gbps", "delay": "1us"},
+        "workload": {"sum": {"kind": "collective", "op": "all_reduce", "bytes": "200KB"}},
+        "system": [{"label": "TCP", "transport": "newreno"}],
+        "sample": {"interval": "100us", "packets": True},
+    }
+    results = Scenario.from_dict(ring).run(out=tmp_path / "ring")
+    script = """
+    seen.painted = Object.entries(canvases()).filter(([, pixels]) => /[1-9]/.test(pixels)).map(([name]) => name);
+    const {state} = player, ranks = document.querySelector('canvas.ranks'), box = ranks.getBoundingClientRect();
+    ranks.dispatchEvent(new MouseEvent('click', {clientX: box.x + box.width / 2, clientY: box.y + 30, bubbles: true}));
+    seen.middle = (state.now - state.first) / (state.end - state.first);
+    """
+    seen = after(player(results), script, tmp_path)
+    assert sorted(seen["painted"]) == ["TCP: network", "TCP: ranks", "TCP: strip"] and abs(seen["middle"] - 0.5) < 0.01
 
 
 def test_playback_ends_where_the_first_trace_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,9 +308,8 @@ def test_queues_have_one_scale_and_stay_clear_of_labels(tmp_path: Path, width: i
       while (painted(far + 1)) far++;
       return far / waiting(show.queue[port], state.now);
     });
-    const third = state.shows[2], crowded = third.queue.find(queue => queue.peak === 30);
+    const crowded = state.shows.find(show => show.system === 'pFabric').queue.find(queue => queue.peak === 30);
     seen.evicting = TIMES.map(time => waiting(crowded, time));
-    const pixels = canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
     const strip = state.panes[0].over, before = pixels(strip);
     $('colours').value = 'kind'; $('colours').dispatchEvent(new Event('change'));
     seen.recoloured = pixels(strip) !== before;

@@ -100,10 +100,10 @@ function arrange() {
   state.panes = [$('left').value, $('right').value].filter(value => value !== '').map(value => {
     const pane = document.createElement('section'), show = state.shows[value];
     pane.className = 'pane';
-    pane.innerHTML = '<h2></h2><canvas class="network" role="img"></canvas><canvas class="strip" role="img"></canvas><canvas class="ranks" role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
+    pane.innerHTML = '<h2></h2><canvas class="network" role="img"></canvas><canvas class="strip" role="img"></canvas><canvas class="ranks" role="img"></canvas><table class="flows"><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
     pane.querySelector('h2').textContent = show.system;
     offer(show, pane);
-    const [canvas, over, ranks] = pane.querySelectorAll('canvas');
+    const [canvas, over, ranks] = ['network', 'strip', 'ranks'].map(name => pane.querySelector(`canvas.${name}`));
     canvas.setAttribute('aria-label', `packets of ${show.system} on the network`);
     ranks.setAttribute('aria-label', `computations and collectives of ranks of ${show.system} over time`);
     over.onclick = ranks.onclick = event => seek(state.first + event.offsetX / event.currentTarget.clientWidth * (state.end - state.first));
