@@ -164,8 +164,9 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     const pane = system => [...document.querySelectorAll('.pane')].find(pane => pane.querySelector('h2').textContent === system);
     seen.rows = pane('TCP').querySelector('table.flows').tBodies[0].rows.length;
     seen.agents = seen.systems.filter(system => !pane(system).querySelector('.agent').hidden);
-    const table = pane('PDQ').querySelector('.agent table'), heads = [...table.tHead.rows[0].cells].map(cell => cell.textContent);
-    seen.table = [...table.tBodies[0].rows].map(row => Object.fromEntries(heads.map((head, i) => [head, row.cells[i].textContent])));
+    const table = pane('PDQ').querySelector('.agent table'), texts = row => [...row.cells].map(cell => cell.textContent);
+    const heads = texts(table.tHead.rows[0]), named = row => Object.fromEntries(texts(row).map((text, i) => [heads[i], text]));
+    seen.table = [...table.tBodies[0].rows].map(named);
     $('right').value = ''; $('right').dispatchEvent(new Event('change')); seen.panes = document.querySelectorAll('.pane').length;
     $('time').value = 10000; $('time').dispatchEvent(new Event('input'));
     seen.end = [...pane('TCP').querySelectorAll('table.flows tbody td')].map(cell => cell.textContent);

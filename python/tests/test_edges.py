@@ -452,32 +452,45 @@ def started(process: subprocess.Popen[str], there: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list threads: Linux does")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("argv", [["check", "big.toml"], ["run", "big.toml"]], ids=lambda argv: argv[0])
 def test_planning_ends_at_a_signal(tmp_path: Path, argv: list[str], sent: signal.Signals, code: int) -> None:
     # Ten million flows are drawn before the run.
     (tmp_path / "big.toml").write_text(FEW.replace("flows = 5", "flows = 20000000"))
     process = flowloom_at(tmp_path, *argv)
-    time.sleep(1.5)
-    assert process.poll() is None, "it is still planning"
-    sent_at = time.monotonic()
+    # Planning is the second thread.
+    started(process, lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)
     process.send_signal(sent)
     exit_code, out, err = finish(process)
-    assert time.monotonic() - sent_at < 30, "a second, and many for a busy machine"
     assert (exit_code, out) == (code, "") and "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["big.toml"]
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4])
-def test_a_signal_at_the_start_is_no_crash(here: Path, delay: float) -> None:
-    for argv in (["report", "r"], ["--version"]):
-        process = flowloom_at(here, *argv)
-        time.sleep(0.03 + delay)
-        process.send_signal(signal.SIGINT)
-        code, _, err = finish(process)
-        # Before the first line of the package, which it calls line 0, the interpreter itself is stopped.
-        assert not [line for line in err.splitlines() if "flowloom/" in line and "line 0," not in line], err
-        assert code in (0, 130, -signal.SIGINT) or "Traceback" in err, (code, err)
+AT_IMPORT = """
+import os, runpy, signal, sys
+awaited = sys.argv.pop(1)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == awaited:
+            sys.meta_path.remove(self)
+            print("sent", flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+runpy.run_module("flowloom", run_name="__main__", alter_sys=True)
+"""
+"""Sends Ctrl-C when the module of the first argument is imported, and passes the other arguments to flowloom."""
+
+
+# In the order in which a report imports them; the first one follows the hook for errors.
+@pytest.mark.parametrize(
+    "module", ["gc", "flowloom.cli.console", "flowloom._core", "flowloom.pages.report", "numpy", "pyarrow", "matplotlib"]
+)
+def test_a_signal_at_the_start_is_no_crash(here: Path, module: str) -> None:
+    command = [sys.executable, "-c", AT_IMPORT, module, "report", "r"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout == "sent\n" and done.returncode in (130, -signal.SIGINT), done
+    assert "Traceback" not in done.stderr and "flowloom/" not in done.stderr, done.stderr
 
 
 # NumPy raises the first one, Python the second one while it creates a class.
@@ -500,11 +513,9 @@ def test_the_first_line_comes_within_a_second_and_tells_the_time_to_go_first(tmp
     (tmp_path / "long.toml").write_text(LONG)
     process = flowloom_at(tmp_path, "run", "long.toml")
     assert process.stderr is not None
-    began = time.monotonic()
-    # Warnings come before.
+    # Warnings come before. A point takes minutes.
     line = next(line for line in process.stderr if "of 2 points" in line)
-    assert time.monotonic() - began < 30, "a second, and many for a busy machine"
-    assert "to go" in line.split(", ")[0], line
+    assert "0 of 2 points" in line and "to go" in line.split(", ")[0], line
     process.send_signal(signal.SIGINT)
     assert finish(process)[0] == 130
 
@@ -518,16 +529,16 @@ def test_forty_columns_show_the_time_to_go(tmp_path: Path) -> None:
 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
     process = flowloom_at(tmp_path, "run", "long.toml", stderr=theirs)
-    time.sleep(2.5)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=600)
     os.close(theirs)
     shown = b""
     try:
         while chunk := os.read(ours, 65536):
             shown += chunk
+            if shown.count(b"to go") == 3:
+                process.send_signal(signal.SIGINT)
     except OSError:
-        pass  # the other end is closed
+        pass  # the process has ended
+    process.communicate(timeout=600)
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", shown.decode())]
     drawn = [line for line in lines if line.startswith("[")]
     assert drawn and all("to go" in line for line in drawn) and all(len(line) <= 40 for line in drawn), lines
@@ -589,11 +600,17 @@ def test_results_of_another_run_are_kept_in_python_too(here: Path) -> None:
 # Very much of something
 
 
+def cpu_of_children() -> float:
+    """The time, in s, that processes started here and ended have had on processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_very_many_mistakes_are_counted(tmp_path: Path) -> None:
     (tmp_path / "many.toml").write_text("".join(f"key{i} = 1\n" for i in range(100_000)) + FEW)
-    began = time.process_time()
+    began = cpu_of_children()
     code, _, err = finish(flowloom_at(tmp_path, "check", "many.toml"))
-    assert time.process_time() - began < 5
+    assert cpu_of_children() - began < 10, "a second, and some for a machine whose cores are shared"
     assert code == 2 and err.count("error: unknown key") == 20 and "99980 more" in err and len(err) < 20 * SCREEN
 
 
