@@ -119,11 +119,15 @@ papers: build ## run changed scenarios of all papers, or of PAPERS="merp ssp", a
 
 # Assertions are on in our own crates; libraries are those of the release build.
 CHECKED := --release --config .cargo/checked.toml --workspace --locked --quiet
+TIMED := --config 'target."cfg(all())".runner = "bench/timed.sh"'
+# The Python tests that were skipped, with the reasons.
+SKIPPED := target/skipped.txt
 
 .PHONY: test
 test: ## run all checks that must pass: format, lint, types, Rust and Python tests, instructions per hop
 	@$(MAKE) --no-print-directory -j2 core lint-python
 	@$(MAKE) --no-print-directory lint-rust test-rust test-python gate
+	@cut -f 2 $(SKIPPED) | sort | uniq -c | sed -E 's/ *([0-9]+) (.*)/skipped: \1 tests: \2/'
 
 # Compiles while the Python packages are fetched and checked. maturin finds everything but the extension module itself compiled.
 .PHONY: core
@@ -152,12 +156,18 @@ lint-python: $(VENV)/.tools
 .PHONY: test-rust
 test-rust: | tools
 	$(call say,cargo test)
-	@PROPTEST_CASES=100 $(CARGO) test $(CHECKED)
+	@mkdir -p target
+	@PROPTEST_CASES=100 $(CARGO) test $(CHECKED) $(TIMED) -- --format pretty --color never 2>&1 | tee target/tests.txt | sed -E '/^test .* (ok|ignored)/d;/^$$/d;/^running /d;/^WARNING: No rustdoc|^all doctests ran/d'
+	@printf 'the slowest tests:\n'; sed -nE 's/^test (.*) \.\.\. ok <(.*)s>$$/\2 s  \1/p' target/tests.txt | sort -rn | sed -n '1,10s/^/  /p'
+
+.PHONY: fuzz
+fuzz: | tools ## run COUNT=200 random scenarios from number FROM=0 on by the engine and by the slow reference engine
+	@FLOWLOOM_FUZZ=$(or $(COUNT),200) FLOWLOOM_FUZZ_FROM=$(or $(FROM),0) $(CARGO) test $(CHECKED) --test runs oracle::random_scenarios_are_the_same
 
 .PHONY: test-python
 test-python: build $(VENV)/.tools
 	$(call say,pytest)
-	@$(BIN)/python -m pytest -m 'not slow' -n auto
+	@FLOWLOOM_SKIPPED=$(SKIPPED) $(BIN)/python -m pytest -m 'not slow' -n auto --durations 10
 
 # With the extension module, whose libraries have more features: without it cargo would compile half of them again.
 BENCH := -p flowloom-sim -p flowloom-py --bench hops --locked --quiet

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import programs
@@ -21,6 +23,15 @@ EVERYTHING: dict[str, Any] = {
 def pytest_configure() -> None:
     """Started in the background, a shell has SIGINT ignored, and all that is started from here would ignore it too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Writes the skipped tests, each with the reason, to the file that `make test` and CI read."""
+    if file := os.environ.get("FLOWLOOM_SKIPPED"):
+        reports = terminalreporter.getreports("skipped")
+        reasons = (report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr) for report in reports)
+        rows = sorted(f"{report.nodeid}\t{why.removeprefix('Skipped: ')}\n" for report, why in zip(reports, reasons, strict=True))
+        Path(file).write_text("".join(rows))
 
 
 @pytest.fixture(scope="session")

