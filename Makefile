@@ -83,7 +83,7 @@ wheel: build ## build a wheel that installs without Rust, in target/wheels; run 
 	@size=$$(wc -c < "$$(ls $(WHEELS)/*.whl)"); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
 	$(call say,the Python tests on the installed package)
 	@$(PYTHON) -m venv $(WHEEL_VENV)
-	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export,seek,wasm]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
+	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,export,seek,wasm]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
 	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
 
 # In a folder of its own, so that it does not replace what other commands have compiled.

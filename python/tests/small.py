@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,6 +23,29 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 """Systems by label; every other label is a TCP."""
 TRACES = {"interval": "100us", "ports": True, "flows": True, "packets": True}
 WEB = {"kind": "poisson", "load_ref": "uplinks", "size": "pareto", "mean": "30KB", "normalize_load": True}
+SHORT_AND_LONG = """
+name = "mixed"
+seed = [1, 2]
+[topology]
+kind = "star"
+hosts = 4
+[workload.web]
+kind = "poisson"
+flows = 30
+load = 0.2
+size = "fixed"
+mean = ["15KB", "100GB"]
+[[system]]
+label = "TCP"
+transport = "newreno"
+"""
+"""Two points that take milliseconds and two that take hours."""
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kills a process and closes its pipes."""
+    with process:
+        process.kill()
 
 
 def scenario(

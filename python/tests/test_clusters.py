@@ -10,18 +10,21 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import small
 from flowloom import _core
 from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario
 from flowloom.clusters import engines, points
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*leave 0 above")
+pytestmark = pytest.mark.filterwarnings("ignore:.*0 are above")
 
 TEXT = """
 name = "small"
@@ -160,21 +163,56 @@ def test_trouble_with_files_is_tried_again_and_then_set_aside(scenario: Scenario
     assert scenario.run(out=tmp_path / "aside").complete and files(tmp_path / "aside") == files(here)
 
 
-def test_a_point_that_workers_die_of_is_set_aside_and_named(scenario: Scenario, tmp_path: Path) -> None:
-    class KilledWorker(Exception):  # noqa: N818 - its name in Dask
-        pass
-
-    bad = scenario.points[0]["point"]
+def dying(scenario: Scenario, error: Exception, deaths: int) -> Direct:
+    """An executor whose workers die of the first point so many times."""
+    left = [error] * deaths
 
     def dies(task: points.Task) -> dict[str, bytes]:
-        if task.point == bad:
-            raise KilledWorker("attempted to run on 10 different workers, but all those workers died")
+        if task.point == scenario.points[0]["point"] and left:
+            raise left.pop()
         return points.work(task)
 
-    executor = Direct(dies)
-    with pytest.raises(points.SetAsideError, match=f"`{bad}`: its worker died repeatedly: attempted"):
+    return Direct(dies)
+
+
+def test_a_point_whose_worker_dies_is_tried_once_more(scenario: Scenario, here: Path, tmp_path: Path) -> None:
+    bad = scenario.points[0]["point"]
+    error = points.WorkerDiedError("was killed by signal 9")
+    once = dying(scenario, error, 1)
+    assert scenario.run(on=once, out=tmp_path / "once").complete and files(tmp_path / "once") == files(here)
+    assert once.seen.count(bad) == 2
+    always = dying(scenario, error, 99)
+    message = f"1 of {POINTS} points set aside: `{bad}`: 2 workers died while running it; the last was killed by signal 9\nhint: "
+    with pytest.raises(points.SetAsideError, match=message):
+        scenario.run(on=always, out=tmp_path / "always")
+    assert always.seen.count(bad) == 2
+    assert sum(run.state == "done" for run in Results.open(tmp_path / "always").runs) == POINTS - 1
+
+
+def test_a_point_that_workers_of_dask_die_of_is_not_tried_again(scenario: Scenario, tmp_path: Path) -> None:
+    class KilledWorker(Exception):  # noqa: N818 - its name in Dask
+        allowed_failures = 10
+        last_worker = SimpleNamespace(address="tcp://10.0.0.3:4242")
+
+    bad = scenario.points[0]["point"]
+    executor = dying(scenario, KilledWorker(), 99)
+    message = f"`{bad}`: 11 workers died while running it; the last was tcp://10.0.0.3:4242\nhint: "
+    with pytest.raises(points.SetAsideError, match=message):
         scenario.run(on=executor, out=tmp_path / "d")
-    assert executor.seen.count(bad) == 1, "the cluster has tried it already"
+    assert executor.seen.count(bad) == 1, "Dask has tried it already"
+
+
+def test_points_that_are_not_run_are_counted(scenario: Scenario, tmp_path: Path) -> None:
+    lost = [point["point"] for point in scenario.points][:3]
+
+    def cancels(task: points.Task) -> dict[str, bytes]:
+        if task.point in lost:
+            raise CancelledError
+        return points.work(task)
+
+    with pytest.raises(points.SetAsideError, match=f"3 of {POINTS} points set aside, such as `.*`: the scheduler is gone\nhint: "):
+        scenario.run(on=Direct(cancels), out=tmp_path / "c")
+    assert sum(run.state == "done" for run in Results.open(tmp_path / "c").runs) == POINTS - 3
 
 
 def killed(task: points.Task) -> dict[str, bytes]:
@@ -280,30 +318,40 @@ def test_ctrl_c_ends_a_dask_cluster_without_a_word_of_it(quick: Path) -> None:
 
 
 def test_an_engine_that_is_not_installed(quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in (("dask", "distributed"), ("slurm", "submitit")):
-        monkeypatch.setitem(sys.modules, module, None)
-        assert main(["run", "small.toml", "--on", name]) == 2
-        assert f"hint: pip install 'flowloom[{name}]'" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["run", "small.toml", "--on", "dask"]) == 2
+    assert "hint: pip install 'flowloom[dask]'" in capfd.readouterr().err
 
 
-def test_jobs_of_slurm(scenario: Scenario, here: Path, tmp_path: Path) -> None:
-    """With submitit's own stand-in for Slurm, which runs jobs on this machine."""
-    pytest.importorskip("submitit")
-    out = tmp_path / "slurm"
-    executor, close = engines.slurm(2, out, "local")
-    names = [point["point"] for point in scenario.points][:2]
-    try:
-        scenario.run(on=executor, out=out, points=names)
-    finally:
-        close()
-    assert scenario.run(out=out).complete and files(out) == files(here)
+@pytest.mark.slow
+def test_a_dask_scheduler_that_is_killed_is_named_and_finished_points_are_kept(quick: Path) -> None:
+    pytest.importorskip("distributed")
+    (quick / "mixed.toml").write_text(small.SHORT_AND_LONG)
+    python = [sys.executable, "-m"]
+    with socket.socket() as free, ExitStack() as opened:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
 
+        def start(*command: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen([*python, *command], stderr=subprocess.PIPE, text=True, start_new_session=True)
+            opened.callback(small.end, process)
+            return process
 
-def test_slurm_where_there_is_none(quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("submitit")
-    monkeypatch.setenv("PATH", str(quick))
-    assert main(["run", "small.toml", "--on", "slurm"]) == 5
-    assert "hint: run the command where `sbatch` works" in capfd.readouterr().err
+        scheduler = start("distributed.cli.dask_scheduler", f"--host=tcp://{address}", "--no-dashboard")
+        assert scheduler.stderr is not None
+        assert any("Scheduler at" in line for line in scheduler.stderr)
+        worker = start("distributed.cli.dask_worker", f"tcp://{address}", "--nworkers=4", "--no-dashboard", "--death-timeout=5")
+        assert worker.stderr is not None
+        assert any("Registered to" in line for line in worker.stderr)
+        run = start("flowloom", "run", "mixed.toml", "--on", f"dask://{address}", "--out", "out")
+        assert run.stderr is not None
+        assert any("2 of 4" in line for line in run.stderr)
+        scheduler.kill()
+        err = run.stderr.read()
+        assert run.wait(60) == 5
+    assert "2 of 4 points set aside, such as `" in err and "`: the scheduler is gone\n" in err and "Traceback" not in err
+    assert sum(run.state == "done" for run in Results.open(quick / "out").runs) == 2
 
 
 # Shares.

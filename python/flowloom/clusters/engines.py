@@ -1,17 +1,19 @@
-"""The clusters that the command line supports: Dask and Slurm."""
+"""The clusters that the command line supports: Dask, and Slurm with slurm.py."""
 
 from __future__ import annotations
 
 import logging
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flowloom import _core
 from flowloom.clusters.points import VersionError, version, versions
+from flowloom.clusters.slurm import Jobs
 
 
 def engine(on: str, workers: int | None, out: Path) -> tuple[Executor, Callable[[], None]]:
@@ -20,12 +22,14 @@ def engine(on: str, workers: int | None, out: Path) -> tuple[Executor, Callable[
     Raises `ImportError`, `ValueError` or `OSError` if there is none.
     """
     if on == "slurm":
-        return slurm(workers, out)
+        with without_ctrl_c():
+            jobs = Jobs(out.with_name(f"{out.name}-slurm"), workers)
+        return jobs, partial(close, jobs.shutdown)
     return dask(on, workers)
 
 
-DEATHS = 10
-"""The number of workers that may die while running a point before the point is set aside."""
+ALLOWED_FAILURES = 10
+"""Dask gives up a point when one worker more than this has died while running it."""
 
 PATIENCE = "10s"
 """The time that a scheduler may take to answer."""
@@ -38,7 +42,9 @@ def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
         from distributed import Client
     except ImportError:
         raise ImportError("`--on dask` needs Dask\nhint: pip install 'flowloom[dask]'") from None
-    library.config.set({"distributed.scheduler.allowed-failures": DEATHS, "distributed.comm.timeouts.connect": PATIENCE})
+    # A client logs the loss of its scheduler with a traceback; the run reports it.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    library.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES, "distributed.comm.timeouts.connect": PATIENCE})
     with ExitStack() as opened:
         address = local_cluster(workers, opened) if on == "dask" else on.replace("dask://", "tcp://")
         try:
@@ -49,7 +55,7 @@ def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "`dask scheduler` prints its address when it starts"
             raise OSError(f"no scheduler answers at `{on}` within {PATIENCE}: {why}\nhint: {hint}") from None
-        opened.callback(close, client)
+        opened.callback(close, client.close)
         found = client.run(version)
         other = {worker: there for worker, there in found.items() if there != _core.version}
         if other:
@@ -59,12 +65,12 @@ def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
         return client.get_executor(pure=False), opened.pop_all().close
 
 
-def close(opened: Any) -> None:
-    """Closes a client or a cluster. Ctrl-C is delayed: after an interrupted close, the next close
-    waits for 10 s.
+def close(closes: Callable[[], object]) -> None:
+    """Closes a client, a cluster or an executor. Ctrl-C is delayed: jobs would be left, and after an
+    interrupted close of Dask, the next close waits for 10 s.
     """
     with without_ctrl_c(), suppress(Exception):
-        opened.close()
+        closes()
 
 
 def local_cluster(workers: int | None, opened: ExitStack) -> Any:
@@ -83,7 +89,7 @@ def local_cluster(workers: int | None, opened: ExitStack) -> Any:
         cluster = LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
         )
-        opened.callback(close, cluster)
+        opened.callback(close, cluster.close)
     return cluster
 
 
@@ -119,71 +125,3 @@ def greet(address: str) -> None:
             await there.identity()
 
     asyncio.run(asyncio.wait_for(identity(), parse_timedelta(PATIENCE)))
-
-
-def slurm(workers: int | None, out: Path, cluster: str = "slurm") -> tuple[Executor, Callable[[], None]]:
-    """Runs each point as a job of Slurm, at most `workers` at a time. `SBATCH_*` variables set the
-    partition, the time limit and the account.
-
-    The output of the jobs goes to a folder next to the results, whose name ends with `-slurm`.
-    """
-    try:
-        import submitit
-    except ImportError:
-        raise ImportError("`--on slurm` needs submitit\nhint: pip install 'flowloom[slurm]'") from None
-    try:
-        jobs = submitit.AutoExecutor(folder=str(out.with_name(f"{out.name}-slurm")), cluster=cluster)
-    except RuntimeError as error:
-        raise OSError(f"Slurm cannot be used: {error}\nhint: run the command where `sbatch` works") from None
-    jobs.update_parameters(name="flowloom", cpus_per_task=1)
-    if workers is not None and cluster == "slurm":
-        jobs.update_parameters(slurm_array_parallelism=workers)
-    executor = Jobs(jobs)
-    return executor, executor.shutdown
-
-
-class Jobs(Executor):
-    """Presents jobs of submitit as futures."""
-
-    LOOK_S = 0.5
-    """The time between two checks of the jobs, in s."""
-
-    def __init__(self, jobs: Any) -> None:
-        import threading
-
-        self.jobs = jobs
-        self.open: dict[Any, Future[Any]] = {}
-        self.lock = threading.Lock()
-        self.ended = threading.Event()
-        self.watcher = threading.Thread(target=self.watch, daemon=True)
-        self.watcher.start()
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        """Submits a job."""
-        future: Future[Any] = Future()
-        job = self.jobs.submit(work, *args, **named)
-        with self.lock:
-            self.open[job] = future
-        return future
-
-    def watch(self) -> None:
-        """Completes the futures of jobs that have ended, until the executor is shut down."""
-        while not self.ended.wait(self.LOOK_S):
-            with self.lock:
-                done = [job for job in self.open if job.done()]
-                ended = [(job, self.open.pop(job)) for job in done]
-            for job, future in ended:
-                if not future.set_running_or_notify_cancel():
-                    continue
-                try:
-                    future.set_result(job.result())
-                except BaseException as error:
-                    future.set_exception(error)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Shuts the executor down and cancels jobs that have not ended."""
-        self.ended.set()
-        with self.lock:
-            for job in self.open:
-                with suppress(Exception):
-                    job.cancel()

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flowloom import _core
 from flowloom.base.files import put
 from flowloom.runs.data import Data
+
+Key = TypeVar("Key")
 
 Progress = Callable[[dict[str, Any]], object]
 """A function that is called during a run with what is done so far."""
@@ -28,6 +32,11 @@ MANIFEST = "manifest.json"
 TRIES = 3
 """The maximum number of runs of a point whose worker cannot use its files, such as on a full disk."""
 
+DEATHS = 2
+"""The number of workers that may die while running a point before the point is set aside. Dask
+counts itself.
+"""
+
 
 class SetAsideError(OSError):
     """Raised when workers could not run some points. All other points have been run."""
@@ -35,6 +44,23 @@ class SetAsideError(OSError):
 
 class VersionError(ValueError):
     """Raised when a worker has another version of flowloom."""
+
+
+class WorkerDiedError(Exception):
+    """Raised by an executor if a worker died. The text is the predicate of a sentence: "was cancelled"."""
+
+
+class NotRunError(Exception):
+    """Raised by an executor if it cannot run a point, and another try would not help."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What kept a worker from returning a point."""
+
+    why: str
+    tries: int = 1
+    """A point is set aside after so many failures of this kind."""
 
 
 @dataclass(frozen=True)
@@ -102,18 +128,25 @@ def run(
     wanted = [name for name in names if points is None or name in points]
     done = {run.point for run in there.runs if run.state == "done"} & set(wanted)
     plan = core.resolved()
-    tasks = [Task(plan, str(folder), name, _core.version, core.memory) for name in wanted if name not in done]
+    tasks = {name: Task(plan, str(folder), name, _core.version, core.memory) for name in wanted if name not in done}
     reporter = Reporter(progress, len(wanted), len(done))
+    aside: dict[str, str] = {}
     try:
-        aside = collect(executor, tasks, out, reporter)
+        with closing(collect(executor, tasks, lambda name: out / name)) as collected:
+            for name, why in collected:
+                if why is None:
+                    reporter.done += 1
+                    reporter.report(name)
+                else:
+                    aside[name] = why
     finally:
         # Points that were returned count, however the run ends.
         results = core.run(1, 1, str(out), None, False, [])
     if aside:
         first, why = next(iter(aside.items()))
-        more = f", and {len(aside) - 1} more" if len(aside) > 1 else ""
+        which = ", such as" if len(aside) > 1 else ":"
         hint = "the same command runs the missing points; without `--on`, it runs them on this machine"
-        raise SetAsideError(f"{len(aside)} of {len(wanted)} points set aside: `{first}`: {why}{more}\nhint: {hint}")
+        raise SetAsideError(f"{len(aside)} of {len(wanted)} points set aside{which} `{first}`: {why}\nhint: {hint}")
     lost = set(wanted) - {run.point for run in Data(results).runs if run.state == "done"}
     if lost:
         hint = "another program removed or replaced them; the same command runs them again"
@@ -145,36 +178,35 @@ class Reporter:
         self.progress(known | nothing | {"elapsed_s": elapsed, "remaining_s": left})
 
 
-def collect(executor: Executor, tasks: Sequence[Task], out: Path, reporter: Reporter) -> dict[str, str]:
-    """Runs tasks and places their files. Returns the points that were set aside, with the reasons."""
-    tries = dict.fromkeys((task.point for task in tasks), 1)
-    aside: dict[str, str] = {}
-    open_ones = {executor.submit(work, task): task for task in tasks}
+def collect(
+    executor: Executor, tasks: Mapping[Key, Task], folder: Callable[[Key], Path]
+) -> Generator[tuple[Key, str | None], None, None]:
+    """Runs tasks and places their files in folders. Yields each key when its point is done, with
+    `None`, or when the point is set aside, with the reason.
+    """
+    failures: Counter[tuple[Key, int]] = Counter()
+    futures = {executor.submit(work, task): key for key, task in tasks.items()}
     try:
-        while open_ones:
-            again: dict[Future[dict[str, bytes]], Task] = {}
-            for future in as_completed(list(open_ones)):
-                task = open_ones.pop(future)
-                why, retry = place(future, out / task.point)
-                if why is None:
-                    reporter.done += 1
-                    reporter.report(task.point)
-                elif retry and tries[task.point] < TRIES:
-                    tries[task.point] += 1
-                    again[executor.submit(work, task)] = task
+        while futures:
+            # Further tries are added to `futures` and awaited in the next round.
+            for future in as_completed(list(futures)):
+                key = futures.pop(future)
+                failure = place(future, folder(key))
+                if failure is None:
+                    yield key, None
+                    continue
+                failures[key, failure.tries] += 1
+                if failures[key, failure.tries] < failure.tries:
+                    futures[executor.submit(work, tasks[key])] = key
                 else:
-                    aside[task.point] = why
-            open_ones = again
-    except BaseException:
-        for future in open_ones:
+                    yield key, failure.why
+    finally:
+        for future in futures:
             future.cancel()
-        raise
-    return aside
 
 
-def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, bool]:
-    """Places the files of a point that a worker returned. Returns the reason if there are none, and
-    whether to try again.
+def place(future: Future[dict[str, bytes]], folder: Path) -> Failure | None:
+    """Places the files of a point that a worker returned, or returns why there are none.
 
     Raises errors of the scenario, of the worker's version, and of this machine's disk.
     """
@@ -186,19 +218,25 @@ def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, b
         raise OSError(
             f"a worker died, and the executor stopped all others: {error}\nhint: run the same command again to continue"
         ) from None
+    except CancelledError:
+        return Failure("the scheduler is gone")
+    except WorkerDiedError as error:
+        return Failure(f"{DEATHS} workers died while running it; the last {error}", DEATHS)
+    except NotRunError as error:
+        return Failure(str(error))
     except OSError as error:
-        return f"its worker could not use a file: {error}".splitlines()[0], True
+        return Failure(f"its worker could not use a file: {error}".splitlines()[0], TRIES)
     except Exception as error:
-        if not is_death(error):
+        if type(error).__name__ != "KilledWorker":
             raise
-        return f"its worker died repeatedly: {error}".splitlines()[0], False
+        return Failure(killed(error))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name == MANIFEST):
         put(folder / name, files[name])
-    return None, False
+    return None
 
 
-def is_death(error: BaseException) -> bool:
-    """Whether the error reports that workers died while running a point, as named by Dask and Slurm."""
-    return type(error).__name__ in ("KilledWorker", "FailedJobError", "UncompletedJobError", "CancelledError")
+def killed(error: Any) -> str:
+    """Returns the message about a `KilledWorker` of Dask, which tries again itself."""
+    return f"{error.allowed_failures + 1} workers died while running it; the last was {error.last_worker.address}"

@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.base.meter import Meter
-from flowloom.clusters.points import MANIFEST, Reporter, Task, place, work
+from flowloom.clusters.points import MANIFEST, Reporter, Task, collect
 
 Key = tuple[str, str]
 """A point in any folder: the hash of all that its result depends on, and its name."""
@@ -92,22 +93,18 @@ class Runs:
         if not tasks:
             return
         executor = self.executor or ThreadPoolExecutor(self.jobs or os.cpu_count() or 1)
-        futures: dict[Future[dict[str, bytes]], Key] = {executor.submit(work, task): key for key, task in tasks.items()}
         try:
-            for future in as_completed(futures):
-                key = futures[future]
-                first, *others = missing[key]
-                why, _ = place(future, first)
-                if why is not None:
-                    raise OSError(f"point `{key[1]}`: {why}\nhint: run the same command again to continue")
-                self.known[key] = first
-                for other in others:
-                    link(first, other)
-                reporter.done += 1 + len(others)
-                reporter.report(key[1])
+            with closing(collect(executor, tasks, lambda key: missing[key][0])) as collected:
+                for key, why in collected:
+                    if why is not None:
+                        raise OSError(f"point `{key[1]}`: {why}\nhint: run the same command again to continue")
+                    first, *others = missing[key]
+                    self.known[key] = first
+                    for other in others:
+                        link(first, other)
+                    reporter.done += 1 + len(others)
+                    reporter.report(key[1])
         finally:
-            for future in futures:
-                future.cancel()
             if self.executor is None:
                 executor.shutdown()
 
