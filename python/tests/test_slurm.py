@@ -148,12 +148,25 @@ def test_a_job_is_not_dead_because_slurm_does_not_answer(machine: Path, jobs: sl
     assert isinstance(future.exception(60), points.WorkerDiedError)
 
 
-def test_an_executor_that_cannot_go_on_says_why(machine: Path, tmp_path: Path) -> None:
+def test_an_executor_that_cannot_write_its_files_says_why(machine: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     executor = slurm.Jobs(tmp_path / "file" / "slurm", None)
-    for _ in range(2):
-        assert "file" in str(executor.submit(int).exception(60)), "also for calls that come later"
+    assert str(tmp_path / "file") in str(executor.submit(int).exception(60))
     executor.shutdown()
+
+
+def test_an_executor_that_cannot_go_on_completes_every_future(
+    machine: Path, jobs: slurm.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: slurm.Jobs) -> None:
+        raise OSError("the folder is gone")
+
+    future = jobs.submit(time.sleep, 1)
+    until(lambda: jobs.jobs)
+    monkeypatch.setattr(slurm.Jobs, "take", broken)
+    assert str(future.exception(60)) == "the folder is gone"
+    jobs.watcher.join()
+    assert str(jobs.submit(int).exception(60)) == "the folder is gone", "also those of calls that come later"
 
 
 def test_shutdown_cancels_jobs(machine: Path, tmp_path: Path) -> None:
