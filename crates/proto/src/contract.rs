@@ -224,6 +224,12 @@ impl<'a> Cx<'a> {
         }
         delivery
     }
+    /// Counts a data packet that arrived before earlier ones and is not delivered: the receiver drops
+    /// it, or keeps it until its turn.
+    #[inline]
+    pub fn note_undelivered(&mut self, packet: &Packet) {
+        self.table.count_undelivered(packet.flow, packet.offset, packet.payload);
+    }
     /// Returns whether all bytes of `flow`, which this host receives, have arrived.
     #[inline]
     pub fn has_finished(&self, flow: FlowId) -> bool {

@@ -331,6 +331,10 @@ impl FlowTable {
         }
         (delivery, finishes)
     }
+    /// Counts `len` bytes from `offset` on that arrived before earlier ones and are not delivered.
+    pub fn count_undelivered(&mut self, flow: FlowId, offset: u64, len: u16) {
+        self.records[flow.index()].reassembly.on_undelivered(offset, len.into());
+    }
     /// Counts an expiry of a flow's retransmission timer.
     pub fn count_timeout(&mut self, flow: FlowId) {
         self.records[flow.index()].stats.timeouts += 1;

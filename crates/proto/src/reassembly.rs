@@ -18,12 +18,31 @@ pub struct Reassembly {
 #[derive(Clone, Debug, Default)]
 struct Late {
     early: Ranges,
+    /// Bytes above `next` that arrived and were not delivered.
+    undelivered: Ranges,
     gaps: u64,
     gap_bytes: u64,
     first_gap_bytes: u64,
 }
 
-/// How far the packets of a flow arrived out of order. Packets without new bytes are not counted.
+impl Late {
+    /// Counts a gap of this many bytes.
+    fn open_gap(&mut self, missing: u64) {
+        if self.gaps == 0 {
+            self.first_gap_bytes = missing;
+        }
+        self.gaps += 1;
+        self.gap_bytes += missing;
+    }
+}
+
+/// Returns whether a set has bytes in a range that begins after `offset`.
+fn later(set: &Ranges, offset: u64) -> bool {
+    set.iter().next_back().is_some_and(|last| last.start > offset)
+}
+
+/// How far the packets of a flow arrived out of order. Packets without new bytes are not counted;
+/// bytes that a receiver drops are new again when they return, but do not arrive late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disorder {
     /// Packets that arrived after a later byte of the flow.
@@ -66,26 +85,42 @@ impl Reassembly {
         let late = &mut **self.late.get_or_insert_default();
         let fresh = range.start.max(self.next)..range.end.max(self.next);
         let missing = range.start.saturating_sub(self.next);
-        let reordered = late.early.iter().next_back().is_some_and(|last| last.start > range.start);
+        let reordered = later(&late.early, range.start) || later(&late.undelivered, range.start);
+        let arrived = !late.undelivered.is_empty() && late.undelivered.insert(fresh.clone()) == 0;
         let new_bytes = late.early.insert(fresh);
         if new_bytes > 0 {
-            self.reordered += u64::from(reordered);
+            self.reordered += u64::from(reordered && !arrived);
             self.out_of_order += u64::from(missing > 0);
         }
         if missing > 0 && !self.gap {
-            if late.gaps == 0 {
-                late.first_gap_bytes = missing;
-            }
-            late.gaps += 1;
-            late.gap_bytes += missing;
+            late.open_gap(missing);
         }
         if let Some(first) = late.early.containing(self.next) {
             self.next = first.end;
             late.early.remove_below(first.end);
+            late.undelivered.remove_below(first.end);
         }
-        self.gap = !late.early.is_empty();
+        self.gap = !late.early.is_empty() || !late.undelivered.is_empty();
         let block = if range.start < self.next { 0..self.next } else { late.early.containing(range.start).unwrap_or(range) };
         Delivery { next: self.next, new_bytes, block }
+    }
+    /// Counts `len` bytes from `offset` on that arrived before earlier ones and are not delivered: the
+    /// receiver drops them, or keeps them until their turn.
+    #[cold]
+    pub fn on_undelivered(&mut self, offset: u64, len: u64) {
+        let late = &mut **self.late.get_or_insert_default();
+        // What was missing when these bytes arrived, whatever the receiver dropped.
+        let arrived = late.undelivered.containing(self.next).map_or(self.next, |range| range.end);
+        let gap = later(&late.undelivered, arrived);
+        let reordered = later(&late.undelivered, offset);
+        if late.undelivered.insert(offset..offset + len) > 0 {
+            self.reordered += u64::from(reordered);
+        }
+        self.out_of_order += 1;
+        if offset > arrived && !gap {
+            late.open_gap(offset - arrived);
+        }
+        self.gap = true;
     }
     /// Returns how far packets arrived out of order so far.
     pub fn disorder(&self) -> Disorder {
@@ -159,5 +194,27 @@ mod tests {
         let four = (2, 1, 10);
         assert_eq!(seen, [closed, closed, first, first, four, four, four, four, second, second, second, third, third]);
         assert_eq!(r.disorder(), Disorder { reordered: 4, out_of_order: 4, gaps: 3, gap_bytes: 40, first_gap_bytes: 10 });
+    }
+
+    /// Packets of ten bytes; the receiver drops whatever arrives early. Packet 3 arrives after 4 to 6,
+    /// packet 7 while 4 to 6, which were dropped, are missing, and packet 9 before 8.
+    #[test]
+    fn packets_that_are_dropped_have_arrived_out_of_order() {
+        let (mut r, mut seen) = (Reassembly::default(), Vec::new());
+        for packet in [0, 1, 2, 4, 5, 6, 3, 7, 4, 5, 6, 7, 9, 8, 9, 10] {
+            if r.next() == 10 * packet {
+                assert_eq!(r.on_bytes(10 * packet, 10).next, 10 * packet + 10);
+            } else {
+                r.on_undelivered(10 * packet, 10);
+            }
+            let Disorder { reordered, out_of_order, gaps, .. } = r.disorder();
+            seen.push((reordered, out_of_order, gaps));
+        }
+        let (none, first, late, second) = ((0, 0, 0), (1, 3, 1), (1, 4, 1), (1, 5, 2));
+        let until_late = [none, none, none, (0, 1, 1), (0, 2, 1), (0, 3, 1), first];
+        let rest = [late, late, late, late, late, second, (2, 5, 2), (2, 5, 2), (2, 5, 2)];
+        assert_eq!(seen, [&until_late[..], &rest[..]].concat());
+        assert_eq!(r.disorder(), Disorder { reordered: 2, out_of_order: 5, gaps: 2, gap_bytes: 20, first_gap_bytes: 10 });
+        assert!(!r.gap, "later packets take the short way");
     }
 }

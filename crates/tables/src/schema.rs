@@ -215,7 +215,7 @@ table! {
     timeouts [""] "retransmission timeouts" => U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmissions" => U32(|r| r.fast_retransmits);
     reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" => U64(|r| r.reordered);
-    out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" => U64(|r| r.out_of_order);
+    out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing, also if it dropped them" => U64(|r| r.out_of_order);
     gaps [""] "gaps in the byte stream at the receiver: how often an out-of-order packet arrived while no other was waiting for missing bytes" => U64(|r| r.gaps);
     mean_gap_packets ["packets"] "out-of-order window: number of packets from the first missing packet to the packet that opened the gap, mean over gaps; null: no gaps" => OptF64(FlowRow::mean_gap_packets);
     first_gap_packets ["packets"] "out-of-order window of the first gap; 0: no gaps" => U64(|r| r.first_gap_packets);

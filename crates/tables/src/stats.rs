@@ -391,7 +391,7 @@ metrics! {
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
         fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
-        out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" = |p| p.sum(|f| f.out_of_order);
+        out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing, also if it dropped them" = |p| p.sum(|f| f.out_of_order);
         mean_host_retx_share [""] "share of retransmissions among the data packets of a host, mean over hosts that sent data" = |p| p.retx_share().mean();
         max_host_retx_share [""] "share of retransmissions among the data packets of a host, largest" = |p| p.retx_share().quantile(1000);
         mean_host_gap_packets ["packets"] "out-of-order window of a receiving host: number of packets from the first missing packet to the packet that opens a gap, mean over the gaps of its flows, 0 without gaps; mean over receiving hosts" = |p| p.gap_packets().mean();

@@ -40,6 +40,32 @@ fn conga_finds_the_better_path_and_ecmp_does_not() {
     assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
 }
 
+/// Go-back-N drops what arrives out of order: each NACK answers such a packet.
+#[test]
+fn packets_that_go_back_n_drops_count_as_out_of_order() {
+    let mut cables = String::from("a,b,rate,delay\nh0,leaf0,10Gbps,1us\nh1,leaf1,10Gbps,1us\n");
+    for i in 0..4 {
+        cables += &format!("leaf{},spine{},{}Gbps,1us\n", i / 2, i % 2, if i == 1 { 2.5 } else { 10.0 });
+    }
+    let cables = file("reordering.csv", &cables);
+    let flows = table("reordering", &[(1, 0, 1_000_000, 0)]);
+    let counts = |recovery: &str| {
+        let outcome = run(&format!(
+            "[topology]\nkind = 'file'\npath = '{cables}'\n{flows}[[system]]\n\
+             transport = {{ kind = 'dcqcn', nack_interval = '4us', recovery = '{recovery}' }}\n\
+             router = {{ kind = 'letflow', flowlet_timeout = '500ns' }}\n"
+        ));
+        let flow = &outcome.flows[0];
+        assert_eq!((outcome.stop_reason, flow.drops, flow.timeouts), (StopReason::Finished, 0, 0));
+        [flow.fast_retransmits.into(), flow.retx_packets, flow.out_of_order, flow.reordered, flow.gaps]
+    };
+    let [nacks, resent, out_of_order, reordered, gaps] = counts("go_back_n");
+    assert!(nacks > 50 && resent > 200, "{nacks} NACKs, {resent} retransmissions");
+    assert!(out_of_order >= nacks && reordered > 0 && (1..=nacks).contains(&gaps), "{out_of_order}, {reordered}, {gaps}");
+    let [.., out_of_order, reordered, gaps] = counts("irn");
+    assert!(out_of_order > 300 && reordered > 300 && gaps > 0, "{out_of_order}, {reordered}, {gaps}");
+}
+
 /// LetFlow (NSDI 2017): flowlets of a slower path end sooner, so that random choices alone move traffic to the faster path.
 #[test]
 fn flowlets_at_random_find_the_better_path() {

@@ -237,6 +237,10 @@ impl<C: RateControl> Roce<C> {
             (receiver.next, receiver.early) = (position, receiver.early.split_off(&position));
         }
         let in_order = position == receiver.next;
+        if position > receiver.next && (!config.irn || shares && !receiver.early.contains_key(&position)) {
+            // Go-back-N drops the packet; with IRN a shared queue pair keeps it.
+            cx.note_undelivered(packet);
+        }
         if shares {
             receiver.take_in_turn(packet, position, &config, cx);
         } else if in_order || (config.irn && position > receiver.next) {

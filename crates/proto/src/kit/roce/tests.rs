@@ -3,6 +3,7 @@ use super::*;
 use crate::kit::int::LineRate;
 use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
+use crate::reassembly::Disorder;
 use base::params::Params as _;
 use base::{Dur, Rate};
 use proptest::prelude::*;
@@ -153,6 +154,9 @@ fn a_receiver_asks_once_for_what_is_missing() {
     assert_eq!(send(503, 3), [(NACK, 2)]);
     assert_eq!(send(504, 0), [(Kind::ACK, 2)]);
     assert_eq!(send(505, 2), [(Kind::ACK, 3)]);
+    // Packets 2, 3, 4 and 3 arrived early, and packet 1 late. Packet 2 was not late: it was dropped.
+    let expected = Disorder { reordered: 1, out_of_order: 4, gaps: 1, gap_bytes: MSS, first_gap_bytes: MSS };
+    assert_eq!(host.table.get(FlowId(0)).disorder(), expected);
 }
 
 #[test]
@@ -361,6 +365,11 @@ fn a_receiver_takes_the_messages_of_a_queue_pair_in_order() {
         }
         // A late copy is answered with the position of the queue pair.
         assert_eq!(send(0, 0, 1).0, [(0, Kind::ACK, 5, 0)]);
+        // Packets that wait or are dropped arrived before earlier ones of the queue pair. Those that
+        // waited are not late.
+        let disorder = [0, 1].map(|flow| host.table.get(FlowId(flow)).disorder());
+        assert_eq!(disorder.map(|flow| flow.out_of_order), [1, if recovery == Recovery::Irn { 2 } else { 1 }]);
+        assert_eq!(disorder.map(|flow| (flow.reordered, flow.gaps)), [(1, 1), (0, 0)]);
     }
 }
 

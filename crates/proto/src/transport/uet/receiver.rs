@@ -46,6 +46,7 @@ impl UetReceiver {
         match packet.kind {
             Kind::DATA if config.ordered && number > message.next() => {
                 cx.count(flow, OUT_OF_ORDER, 1);
+                cx.note_undelivered(packet);
                 let gap = Packet { offset: message.next() * config.mss, ..Packet::new(flow, GAP, config.header) };
                 Self::refuse(gap, packet, cx);
                 lost = true;

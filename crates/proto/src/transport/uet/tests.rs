@@ -210,6 +210,8 @@ fn ordered_packets_that_arrive_out_of_order_are_dropped() {
     let known = r.packet(data(0, 5));
     assert_eq!((sack(&known[0]).next, sack(&known[0]).bitmap, delivered(&r)), (2, 0, 2 * MSS));
     assert_eq!(counts(&r, [super::OUT_OF_ORDER, super::TRIMS, super::DUPLICATES]), [1, 1, 1]);
+    let disorder = r.table.get(FlowId(0)).disorder();
+    assert_eq!((disorder.out_of_order, disorder.reordered, disorder.gaps), (1, 1, 1), "packet 1 came after packet 2");
 }
 
 #[test]
