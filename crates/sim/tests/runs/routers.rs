@@ -40,6 +40,25 @@ fn conga_finds_the_better_path_and_ecmp_does_not() {
     assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
 }
 
+/// A leaf without a cable to one of the spines, the case that CONGA section 2.4 is about: traffic to that leaf takes the other spine.
+#[test]
+fn conga_runs_without_one_cable() {
+    let mut cables = String::from("a,b,rate,delay\n");
+    for ends in ["h0,leaf0", "h1,leaf1", "h2,leaf2", "leaf0,spine1", "leaf1,spine0", "leaf1,spine1", "leaf2,spine0", "leaf2,spine1"]
+    {
+        cables += &format!("{ends},10Gbps,1us\n");
+    }
+    let cables = file("one-cable-less.csv", &cables);
+    let rows: Vec<_> = (0..40u64).flat_map(|i| [(1, 0, 20_000, i * 60_000_000), (2, 0, 20_000, i * 60_000_000)]).collect();
+    let flows = table("one-cable-less", &rows);
+    let outcome =
+        run(&format!("[topology]\nkind = 'file'\npath = '{cables}'\n{flows}[[system]]\ntransport = 'dctcp'\nrouter = 'conga'\n"));
+    assert_eq!((outcome.stop_reason, outcome.counters.lost_packets), (StopReason::Finished, 0));
+    // ACKs come back over the same spine: leaf0 has no other.
+    assert!(outcome.ports.iter().filter(|port| port.name.contains("spine0")).all(|port| port.tx_bytes == 0));
+    assert!(sent(&outcome, "spine1->leaf0") > 1.6e6);
+}
+
 /// Go-back-N drops what arrives out of order: each NACK answers such a packet.
 #[test]
 fn packets_that_go_back_n_drops_count_as_out_of_order() {

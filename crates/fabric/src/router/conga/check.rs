@@ -8,7 +8,7 @@ use crate::routes::Routes;
 use base::params::Problem;
 use base::{HostId, NodeId};
 use proto::packet::ROUTE_HOPS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
@@ -62,9 +62,20 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     None
 }
 
-/// Returns a leaf on a path from another node to the leaf of `dst`, if there is one.
+/// Returns a leaf on a path from another leaf to the leaf of `dst`, if there is one. A spine without
+/// a cable to that leaf would send packets through another leaf, but gets none.
 fn transit(net: &Net, routes: &Routes, leaves: &BTreeMap<NodeId, HostId>, leaf: NodeId, dst: HostId) -> Option<NodeId> {
-    let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|&node| net.host(node).is_none());
-    let mut hops = switches.flat_map(|node| routes.candidates(node, dst)).map(|&link| net.link(link).to);
-    hops.find(|next| *next != leaf && leaves.contains_key(next))
+    let mut open: Vec<NodeId> = leaves.keys().rev().copied().filter(|from| *from != leaf).collect();
+    let mut seen: BTreeSet<NodeId> = open.iter().copied().chain([leaf]).collect();
+    while let Some(node) = open.pop() {
+        for next in routes.candidates(node, dst).iter().map(|&link| net.link(link).to) {
+            if next != leaf && leaves.contains_key(&next) {
+                return Some(next);
+            }
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    None
 }

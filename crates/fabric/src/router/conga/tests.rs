@@ -6,6 +6,7 @@ use base::{FlowId, Rate, Slab};
 use proto::kit::script;
 use proto::packet::{Ext, ROUTE_HOPS};
 use proto::{Flow, Kind};
+use std::collections::BTreeSet;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1_000 * US;
@@ -218,7 +219,7 @@ fn ce_is_the_largest_on_the_way_but_for_the_first_link() {
 fn three_tiers_by_path() {
     let ends: Vec<(u32, u32)> = (0..40).map(|i| (0, if i % 2 == 0 { 7 } else { 1 })).collect();
     let mut b = Bench::new(fat_tree(), &ends, |_| ());
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for flow in 0..40 {
         let (mut packet, at) = (b.packet(flow, false), b.node("edge0"));
         b.decide(0, at, &mut packet);
@@ -240,7 +241,7 @@ fn three_tiers_by_path() {
 #[test]
 fn three_tiers_by_edge() {
     let mut b = Bench::new(fat_tree(), &[(0, 7); 40], |p| p.mode = Mode::Edge);
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for flow in 0..40 {
         b.flows[flow as usize].src_port = 1024 + 997 * flow as u16;
         let way = b.lead(0, b.packet(flow, false));
@@ -302,4 +303,25 @@ fn networks_without_leaves_are_refused() {
     (0..3).for_each(|i| b.cable(hosts[i], switches[i], Rate::from_gbps(1), Dur(1)));
     (0..2).for_each(|i| b.cable(switches[i], switches[i + 1], Rate::from_gbps(1), Dur(1)));
     assert!(found(&b.build(), Mode::Path)[0].starts_with("kind: `s1` has hosts and forwards traffic between other leaves"));
+}
+
+/// Three leaves and two spines without the cable between the first of each.
+#[test]
+fn a_leaf_may_lack_a_cable_to_a_spine() {
+    let (mut b, rate, delay) = (NetBuilder::default(), Rate::from_gbps(10), Dur::from_us(1));
+    let hosts: Vec<NodeId> = (0..3).map(|i| b.host(format!("h{i}"), None)).collect();
+    let leaves: Vec<NodeId> = (0..3).map(|i| b.switch(format!("leaf{i}"), 1)).collect();
+    let spines: Vec<NodeId> = (0..2).map(|i| b.switch(format!("spine{i}"), 2)).collect();
+    (0..3).for_each(|i| b.cable(hosts[i], leaves[i], rate, delay));
+    [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+        .into_iter()
+        .for_each(|(leaf, spine)| b.cable(leaves[leaf], spines[spine], rate, delay));
+    let net = b.build();
+    let ends = [(1, 0), (2, 0), (0, 1), (1, 2)].map(|ends| [ends; 10]).concat();
+    for mode in [Mode::Path, Mode::Edge] {
+        let mut b = Bench::new(net.clone(), &ends, |p| p.mode = mode);
+        let spines = [0, 10, 20, 30].map(|first| (first..first + 10).map(|flow| b.middle(0, flow)).collect::<BTreeSet<_>>());
+        let [one, both] = [&["spine1"][..], &["spine0", "spine1"]].map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        assert_eq!(spines, [&one, &one, &one, &both].map(BTreeSet::clone));
+    }
 }
