@@ -187,7 +187,7 @@ impl Conga {
         let Conga { params, leaves, routes, counts, .. } = self;
         let peers = &mut leaves[cx.at.index()].as_mut().expect("hosts hang on leaves").peers;
         let peer = peers.entry(from).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, src)));
-        peer.learn(overlay, cx.now);
+        peer.learn(overlay, cx.now, params.age);
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     metric: u8,
-    /// Whether the entry was set since it was last fed back.
+    /// Whether the metric changed since it was last fed back.
     changed: bool,
     set_at: Time,
 }
@@ -56,15 +56,17 @@ impl Peer {
     }
 
     /// Records the header of a packet from the other leaf.
-    pub(super) fn learn(&mut self, overlay: Overlay, now: Time) {
-        self.from[usize::from(overlay.tag)] = Some(Entry { metric: overlay.ce, changed: true, set_at: now });
+    pub(super) fn learn(&mut self, overlay: Overlay, now: Time, age: Dur) {
+        let from = &mut self.from[usize::from(overlay.tag)];
+        let (metric, changed) = fresh(*from, now, age).map_or((0, false), |old| (old.metric, old.changed));
+        *from = Some(Entry { metric: overlay.ce, changed: changed || overlay.ce != metric, set_at: now });
         if let Some((tag, metric)) = overlay.feedback {
             self.to[usize::from(tag)] = Some(Entry { metric, changed: false, set_at: now });
         }
     }
 
     /// Returns the feedback for the other leaf, the (tag, metric) of one path. Paths take turns;
-    /// paths whose metric changed come first (section 3.3).
+    /// paths whose metric has changed since come first (section 3.3).
     pub(super) fn feedback(&mut self, now: Time, age: Dur) -> Option<(u8, u8)> {
         let entry = |i: usize| fresh(self.from[i % TAGS], now, age);
         let turns = || self.turn..self.turn + TAGS;
@@ -156,20 +158,36 @@ mod tests {
     #[test]
     fn golden_order_of_feedback() {
         let mut peer = Peer::new(Vec::new());
-        peer.learn(overlay(0, 3, None), Time(1));
+        peer.learn(overlay(0, 3, None), Time(1), AGE);
         assert_eq!(peer.feedback(Time(1), AGE), Some((0, 3)));
         peer.turn = 0;
-        peer.learn(overlay(1, 5, None), Time(2));
-        peer.learn(overlay(2, 1, None), Time(3));
+        peer.learn(overlay(1, 5, None), Time(2), AGE);
+        peer.learn(overlay(2, 1, None), Time(3), AGE);
         let sent: Vec<_> = (0..4).map(|_| peer.feedback(Time(4), AGE)).collect();
         assert_eq!(sent, [Some((1, 5)), Some((2, 1)), Some((0, 3)), Some((1, 5))]);
+    }
+
+    /// Path 0 reports the same metric with every packet; path 1 reports another one.
+    #[test]
+    fn only_another_metric_is_a_change() {
+        let mut peer = Peer::new(Vec::new());
+        [(0, 3), (1, 5), (2, 0)].into_iter().for_each(|(tag, ce)| peer.learn(overlay(tag, ce, None), Time(0), AGE));
+        assert_eq!([0; 3].map(|_| peer.feedback(Time(0), AGE)), [Some((0, 3)), Some((1, 5)), Some((2, 0))]);
+        // A change that was not fed back yet is not forgotten.
+        [(0, 3), (1, 6), (1, 6)].into_iter().for_each(|(tag, ce)| peer.learn(overlay(tag, ce, None), Time(1), AGE));
+        assert_eq!([0; 2].map(|_| peer.feedback(Time(1), AGE)), [Some((1, 6)), Some((2, 0))]);
+        // Expired entries count as 0.
+        let later = Time(2 + AGE.0);
+        [(2, 0), (1, 6)].into_iter().for_each(|(tag, ce)| peer.learn(overlay(tag, ce, None), later, AGE));
+        peer.turn = 2;
+        assert_eq!(peer.feedback(later, AGE), Some((1, 6)));
     }
 
     #[test]
     fn an_old_entry_is_not_fed_back() {
         let mut peer = Peer::new(Vec::new());
         assert_eq!(peer.feedback(Time(0), AGE), None);
-        peer.learn(overlay(4, 6, None), Time(MS));
+        peer.learn(overlay(4, 6, None), Time(MS), AGE);
         assert_eq!(peer.feedback(Time(11 * MS), AGE), Some((4, 6)));
         assert_eq!(peer.feedback(Time(11 * MS + 1), AGE), None);
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1_000 * US;
+const AGE: Dur = Dur(10 * MS);
 
 /// k = 4, one host per edge switch.
 fn fat_tree() -> Net {
@@ -117,7 +118,7 @@ fn decisions(toleaf: [u8; 4], flow: u32, cached: Option<u8>) -> u8 {
     b.lead(0, b.packet(63, false));
     for (tag, metric) in toleaf.into_iter().enumerate() {
         let entry = (tag as u8, metric);
-        b.peer("leaf0", "leaf1").learn(Overlay { tag: 0, ce: 0, feedback: Some(entry) }, Time(0));
+        b.peer("leaf0", "leaf1").learn(Overlay { tag: 0, ce: 0, feedback: Some(entry) }, Time(0), AGE);
     }
     for (spine, metric) in [2, 5, 1, 3].into_iter().enumerate() {
         b.load(0, &format!("leaf0->spine{spine}"), metric);
@@ -191,7 +192,7 @@ fn what_a_packet_met_comes_back_with_the_next_one() {
 fn what_is_old_counts_as_zero() {
     let mut b = Bench::new(leaf_spine(2, 2, 1), &[(0, 1); 3], |_| ());
     b.lead(0, b.packet(2, false));
-    b.peer("leaf0", "leaf1").learn(Overlay { tag: 0, ce: 0, feedback: Some((0, 6)) }, Time(0));
+    b.peer("leaf0", "leaf1").learn(Overlay { tag: 0, ce: 0, feedback: Some((0, 6)) }, Time(0), AGE);
     b.load(10 * MS, "leaf0->spine1", 3);
     assert_eq!(b.middle(10 * MS, 0), "spine1", "6 there, 3 here");
     b.load(10 * MS + 1, "leaf0->spine1", 3);
