@@ -1,19 +1,20 @@
 //! Discounting rate estimator (section 3.2): a register that every sent byte increases and every
 //! interval decreases by a fraction, so that its value is near rate * tau, tau = interval / alpha.
 
-use base::params::Auto;
 use base::{Dur, Fraction, Rate, Time};
 
 /// Metrics have 3 bits (Q = 3).
 pub(super) const METRIC_BITS: u32 = 3;
 
-/// The estimator of one port. Ticks count from time zero.
+/// The estimator of one port.
 #[derive(Clone, Debug)]
 pub(super) struct Dre {
     /// Estimate in bytes, as a fixed-point number with [`POINT`] binary places.
     register: u64,
     /// Value of the register when the port is always busy, in the same unit.
     full: u64,
+    /// The clock of the switch: its time until the first tick is this much shorter than an interval.
+    phase: Dur,
     interval: Dur,
     keep: Fraction,
     /// Number of ticks applied to the register so far.
@@ -23,11 +24,11 @@ pub(super) struct Dre {
 const POINT: u32 = 16;
 
 impl Dre {
-    pub(super) fn new(rate: Rate, interval: Auto<Dur>, alpha: Fraction) -> Dre {
-        let interval = interval.or(if rate >= Rate::from_gbps(10) { Dur::from_us(32) } else { Dur::from_us(200) });
+    /// Returns the estimator of an idle port, whose first tick is at `interval - phase`.
+    pub(super) fn new(rate: Rate, interval: Dur, alpha: Fraction, phase: Dur) -> Dre {
         let tau = u128::from(interval.ps()) * u128::from(Fraction::ONE.0) / u128::from(alpha.0);
         let full = ((u128::from(rate.0) * tau) << POINT) / 8_000_000_000_000;
-        Dre { register: 0, full: (full as u64).max(1), interval, keep: alpha.complement(), ticks: 0 }
+        Dre { register: 0, full: (full as u64).max(1), phase, interval, keep: alpha.complement(), ticks: 0 }
     }
     /// Counts a packet of this many wire bytes whose transmission starts.
     pub(super) fn count(&mut self, bytes: u16, now: Time) {
@@ -42,7 +43,7 @@ impl Dre {
         level.min((1 << METRIC_BITS) - 1) as u8
     }
     fn decay(&mut self, now: Time) {
-        let ticks = now.ps() / self.interval.ps();
+        let ticks = now.after(self.phase).ps() / self.interval.ps();
         while self.ticks < ticks && self.register > 0 {
             self.register = (u128::from(self.register) * u128::from(self.keep.0) / u128::from(Fraction::ONE.0)) as u64;
             self.ticks += 1;
@@ -58,7 +59,7 @@ mod tests {
     const TICK: u64 = 32_000_000;
 
     fn dre() -> Dre {
-        Dre::new(Rate::from_gbps(1), Auto::Set(Dur(TICK)), Fraction(200_000_000))
+        Dre::new(Rate::from_gbps(1), Dur(TICK), Fraction(200_000_000), Dur::ZERO)
     }
     fn bytes(dre: &Dre) -> f64 {
         dre.register as f64 / f64::from(1 << POINT)
@@ -117,11 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn the_time_constant_follows_the_rate() {
-        let tau_us = |gbps| {
-            let dre = Dre::new(Rate::from_gbps(gbps), Auto::Auto, Fraction(200_000_000));
-            (dre.full >> POINT) * 8 / (gbps * 1000)
+    fn a_phase_brings_the_ticks_forward() {
+        let mut dre = Dre { phase: Dur(TICK / 4), ..dre() };
+        dre.count(4000, Time::ZERO);
+        let at = |dre: &mut Dre, now| {
+            dre.decay(Time(now));
+            bytes(dre)
         };
-        assert_eq!([1, 10, 40].map(tau_us), [1000, 160, 160]);
+        assert_eq!([3 * TICK / 4 - 1, 3 * TICK / 4, 7 * TICK / 4 - 1].map(|now| at(&mut dre, now)), [4000.0, 3200.0, 3200.0]);
     }
 }

@@ -326,3 +326,47 @@ fn a_leaf_may_lack_a_cable_to_a_spine() {
         assert_eq!(spines, [&one, &one, &one, &both].map(BTreeSet::clone));
     }
 }
+
+/// Section 3.6 has one time constant. The rates are those of hosts, of most cables between switches,
+/// and of one such cable.
+#[test]
+fn a_network_has_one_interval() {
+    let found = |host: u64, most: u64, slow: u64| {
+        let (mut b, delay, [host, most, slow]) = (NetBuilder::default(), Dur(1), [host, most, slow].map(Rate::from_gbps));
+        let hosts: Vec<NodeId> = (0..2).map(|i| b.host(format!("h{i}"), None)).collect();
+        let leaves: Vec<NodeId> = (0..2).map(|i| b.switch(format!("leaf{i}"), 1)).collect();
+        let spines: Vec<NodeId> = (0..2).map(|i| b.switch(format!("spine{i}"), 2)).collect();
+        (0..2).for_each(|i| b.cable(hosts[i], leaves[i], host, delay));
+        (0..4).for_each(|i| b.cable(leaves[i / 2], spines[i % 2], if i == 0 { slow } else { most }, delay));
+        interval(&b.build())
+    };
+    let [short, long] = [32, 200].map(Dur::from_us);
+    assert_eq!([found(10, 10, 10), found(10, 10, 5), found(1, 10, 1), found(10, 1, 1)], [short, short, short, long]);
+}
+
+/// The time of the first tick at each port between switches, in microseconds, rounded up.
+fn first_ticks(seed: u64) -> Vec<(String, u64)> {
+    let net = leaf_spine(2, 4, 1);
+    let env = Env { net: &net, routes: &Routes::new(&net, &[]), seed, max_rtt: Dur::ZERO, given: base::Given::none() };
+    let Conga { estimators, .. } = Conga::new(&Params::defaults(), &env);
+    let first = |mut estimator: Dre| {
+        while estimator.metric(Time::ZERO) < 7 {
+            estimator.count(1500, Time::ZERO);
+        }
+        (0..).find(|us| estimator.metric(Time(us * US)) < 7).unwrap()
+    };
+    let ports = net.links().iter().zip(estimators).filter(|(link, _)| net.host(link.from).is_none());
+    ports.map(|(link, estimator)| (net.node(link.from).name.clone(), first(estimator))).collect()
+}
+
+/// Switches have clocks of their own: the ports of a switch tick at the same time, those of two
+/// switches do not.
+#[test]
+fn estimators_of_a_switch_have_one_phase() {
+    let (ticks, again, other) = (first_ticks(1), first_ticks(1), first_ticks(2));
+    assert_eq!(ticks, again);
+    assert_ne!(ticks, other);
+    let switches: BTreeMap<_, _> = ticks.iter().cloned().collect();
+    assert!(ticks.iter().all(|(switch, tick)| switches[switch] == *tick), "{ticks:?}");
+    assert_eq!(switches.values().collect::<BTreeSet<_>>().len(), 6, "{switches:?}");
+}
