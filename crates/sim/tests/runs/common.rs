@@ -61,7 +61,7 @@ const VARIANTS: [(&str, &str); 36] = [
     ("transport", "uet connections=peer load_balancing=reps"),
     ("transport", "uet cc=both ack_bytes=1B sleek=true"),
     ("router", "spray mode=round_robin"),
-    ("router", "conga mode=edge flowlet_gap=20us"),
+    ("router", "conga mode=edge flowlet_gap=20us uplink_in_ce=true"),
     ("router", "fastest_path period=30us paths=2"),
     ("router", "letflow flowlet_timeout=20us flowlets=5"),
     ("router", "drill samples=1 memory=2"),

@@ -201,12 +201,18 @@ fn what_is_old_counts_as_zero() {
 
 #[test]
 fn ce_is_the_largest_on_the_way_but_for_the_first_link() {
-    let mut b = Bench::new(fat_tree(), &[(0, 7)], |_| ());
+    ce_on_the_way(false, [0, 2, 4, 4]);
+    ce_on_the_way(true, [6, 6, 6, 6]);
+}
+
+/// The links of a path have the metrics 6, 2, 4 and 3.
+fn ce_on_the_way(uplink_in_ce: bool, expected: [u8; 4]) {
+    let mut b = Bench::new(fat_tree(), &[(0, 7)], |p| p.uplink_in_ce = uplink_in_ce);
     let mut packet = b.packet(0, false);
     let first = b.decide(0, NodeId(8), &mut packet);
     let way = b.peer("edge0", "edge7").ways[usize::from(Overlay::read(&packet).unwrap().tag)].clone();
     assert_eq!((way.len(), way[0]), (4, first));
-    for (link, load, ce) in [(way[0], 6, 0), (way[1], 2, 2), (way[2], 4, 4), (way[3], 3, 4)] {
+    for ((&link, load), ce) in way.iter().zip([6, 2, 4, 3]).zip(expected) {
         let name = b.net.link_name(link);
         b.load(0, &name, load);
         b.conga.on_depart(link, &mut packet, Time(0));
