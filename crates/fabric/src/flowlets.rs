@@ -1,11 +1,13 @@
-//! Flowlet tables: the path that a switch has chosen for the current burst of each flow.
+//! Flowlet tables: the path that a switch has chosen for the current burst of each flow. Counts of
+//! flowlets.
 //!
 //! A flowlet is a burst of packets of one flow in which no gap is longer than the table's gap. All
 //! its packets take one path; the first packet after a longer gap may take another (Kandula et al.,
 //! "Dynamic Load Balancing Without Packet Reordering", CCR 2007). Gaps are measured exactly.
 
 use base::params::Auto;
-use base::{Dur, FlowId, FlowMap, Time};
+use base::registry::Counter;
+use base::{Dur, FlowId, FlowMap, LinkId, Time};
 use proto::Packet;
 
 /// The flowlet table of a switch. `T` is what the switch stores to find a path again.
@@ -62,6 +64,32 @@ impl<T: Copy> FlowletTable<T> {
     /// Returns whether no packet has been stored.
     pub fn is_empty(&self) -> bool {
         self.flowlets.is_empty()
+    }
+}
+
+/// The counters of routers that send flowlets over paths.
+pub const COUNTERS: [Counter; 2] = [
+    Counter { name: "flowlets", unit: "flowlets", about: "flowlets that the switch began to send through the port" },
+    Counter { name: "moves", unit: "flowlets", about: "flowlets of `flowlets` whose flow had another path before" },
+];
+
+/// The values of the [`COUNTERS`], by link.
+pub struct FlowletCounts(Vec<[u64; 2]>);
+
+impl FlowletCounts {
+    /// Returns counters at zero for this number of links.
+    pub fn new(links: usize) -> Self {
+        FlowletCounts(vec![[0; 2]; links])
+    }
+    /// Counts a flowlet that begins on a link, and whether its flow comes from another path.
+    pub fn count(&mut self, link: LinkId, moves: bool) {
+        let [flowlets, moved] = &mut self.0[link.index()];
+        *flowlets += 1;
+        *moved += u64::from(moves);
+    }
+    /// Returns the counts of a link.
+    pub fn of(&self, link: LinkId) -> &[u64] {
+        &self.0[link.index()]
     }
 }
 

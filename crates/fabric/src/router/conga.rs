@@ -50,7 +50,7 @@
 //! taken. With two tiers both modes equal the paper's algorithm.
 
 use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
-use crate::flowlets::FlowletTable;
+use crate::flowlets::{COUNTERS, FlowletCounts, FlowletTable};
 use crate::net::{Link, Net};
 use crate::paths::{Counts, FiveTuple};
 use crate::routes::Routes;
@@ -73,6 +73,7 @@ use peer::{Overlay, Peer};
 pub const META: Meta = Meta {
     summary: "CONGA: sends flowlets over the least congested path, known from feedback between leaves",
     source: "Alizadeh et al., SIGCOMM 2014",
+    counters: &COUNTERS,
     packets_only: "it measures the packets that leave ports",
     ..Meta::PLAIN
 };
@@ -124,6 +125,7 @@ pub struct Conga {
     estimators: Vec<Dre>,
     /// Whether packets that leave over a link report its congestion, by link.
     reports: Vec<bool>,
+    counters: FlowletCounts,
     /// The next hops by which paths are numbered.
     routes: Routes,
     counts: Counts,
@@ -157,6 +159,7 @@ impl Conga {
         Conga {
             params: params.clone(),
             reports: links.iter().map(|link| params.uplink_in_ce || leaves[link.from.index()].is_none()).collect(),
+            counters: FlowletCounts::new(links.len()),
             rest: ecmp::Ecmp::new(&ecmp::Params::defaults(), env),
             home,
             leaves,
@@ -178,7 +181,7 @@ impl Conga {
     /// or `None` if no path with a tag is alive.
     fn send(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>, to: NodeId) -> Option<LinkId> {
         let (_, dst) = cx.ends(packet);
-        let Conga { params, rest, leaves, estimators, routes, counts, .. } = self;
+        let Conga { params, rest, leaves, estimators, counters, routes, counts, .. } = self;
         let Leaf { flowlets, peers, rng } = leaves[cx.at.index()].as_mut().expect("hosts hang on leaves");
         let peer = peers.entry(to).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, dst)));
         let entry = flowlets.entry(packet, || rest.hash(&cx.tuple(packet)));
@@ -188,7 +191,10 @@ impl Conga {
             _ => {
                 let local = |uplink: LinkId| estimators[uplink.index()].metric(cx.now);
                 let best = peer.least_congested(cx, dst, params.age, local);
-                pick(best, old.map(|(tag, _)| tag), rng)?
+                let old = old.map(|(tag, _)| tag);
+                let tag = pick(best, old, rng)?;
+                counters.count(peer.ways[usize::from(tag)][0], old.is_some_and(|old| old != tag));
+                tag
             }
         };
         flowlets.put(entry, tag, cx.now);
@@ -238,6 +244,9 @@ impl Router for Conga {
         if self.reports[link.index()] {
             Overlay::raise(packet, estimator.metric(now));
         }
+    }
+    fn counts(&self, link: LinkId) -> &[u64] {
+        self.counters.of(link)
     }
 }
 

@@ -35,7 +35,7 @@
 //! - A flowlet whose next hop fails takes another next hop at once.
 
 use super::{Decides, Duties, Env, Router, SwitchCx, ecmp};
-use crate::flowlets::FlowletTable;
+use crate::flowlets::{COUNTERS, FlowletCounts, FlowletTable};
 use crate::paths::FiveTuple;
 use base::params::{Auto, Params as _, Problem};
 use base::registry::Meta;
@@ -46,6 +46,7 @@ use proto::Packet;
 pub const META: Meta = Meta {
     summary: "LetFlow: each flowlet takes a random next hop",
     source: "Vanini et al., NSDI 2017",
+    counters: &COUNTERS,
     packets_only: "it splits flows at gaps between packets",
     ..Meta::PLAIN
 };
@@ -75,6 +76,7 @@ pub struct LetFlow {
     hash: ecmp::Ecmp,
     /// The switches, by node.
     switches: Vec<Switch>,
+    counters: FlowletCounts,
 }
 
 /// A switch.
@@ -95,6 +97,7 @@ impl LetFlow {
         LetFlow {
             hash: ecmp::Ecmp::new(&ecmp::Params::defaults(), env),
             switches: (0..env.net.nodes().len() as u64).map(switch).collect(),
+            counters: FlowletCounts::new(env.net.links().len()),
         }
     }
     /// Returns that switches decide on packets in both directions.
@@ -114,12 +117,19 @@ impl Router for LetFlow {
         }
         let Switch { flowlets, rng } = &mut self.switches[cx.at.index()];
         let entry = flowlets.entry(packet, || self.hash.hash(&cx.tuple(packet)));
-        let present = flowlets.find(entry, cx.now).filter(|(_, goes_on)| *goes_on);
+        let present = flowlets.find(entry, cx.now);
         // A next hop that has failed is not a candidate.
-        let kept = present.and_then(|(link, _)| candidates.binary_search(&link).ok());
-        let chosen = kept.unwrap_or_else(|| rng.below(candidates.len() as u64) as usize);
+        let kept = present.filter(|(_, goes_on)| *goes_on).and_then(|(link, _)| candidates.binary_search(&link).ok());
+        let chosen = kept.unwrap_or_else(|| {
+            let chosen = rng.below(candidates.len() as u64) as usize;
+            self.counters.count(candidates[chosen], present.is_some_and(|(link, _)| link != candidates[chosen]));
+            chosen
+        });
         flowlets.put(entry, candidates[chosen], cx.now);
         chosen as u32
+    }
+    fn counts(&self, link: LinkId) -> &[u64] {
+        self.counters.of(link)
     }
 }
 
@@ -221,6 +231,9 @@ mod tests {
         let chi: f64 = pairs.iter().map(|c| (c - 2000.0) * (c - 2000.0) / 2000.0).sum();
         // 99.9 % quantile of chi-square with 15 degrees of freedom; overlapping pairs have fewer.
         assert!(chi < 37.697, "{pairs:?}: {chi}");
+        let counts = |n| all.iter().map(|&link| b.router.counts(link)[n]).sum::<u64>();
+        let moves = chosen.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        assert_eq!((counts(0), counts(1)), (32_001, moves));
     }
 
     #[test]
@@ -254,6 +267,7 @@ mod tests {
         let second = b.send(1, 0, false, &rest);
         assert_ne!(first, second);
         assert_eq!(b.send(2, 0, false, &all), second, "the first next hop is alive again");
+        assert_eq!([first, second].map(|link| b.router.counts(LinkId(link)).to_vec()), [[1, 0], [1, 1]]);
     }
 
     #[test]

@@ -139,6 +139,17 @@ fn flowlets_at_random_find_the_better_path() {
     assert!((0.7..1.15).contains(&never), "{never}");
 }
 
+/// The flowlets of both directions count where they begin; those that change their path are moves.
+#[test]
+fn flowlets_and_moves_are_counted_at_uplinks() {
+    for (router, kind) in [("'conga'", "conga"), ("'letflow'", "letflow")] {
+        let outcome = lopsided(router);
+        let [flowlets, moves] = ["flowlets", "moves"].map(|name| counted(&outcome, &format!("{kind}.{name}"), "leaf"));
+        assert!(flowlets >= 2 * 1500 && (1..flowlets - 2 * 1500 + 1).contains(&moves), "{kind}: {flowlets}, {moves}");
+        assert_eq!(counted(&outcome, &format!("{kind}.flowlets"), ""), flowlets, "spines and hosts have one way to each leaf");
+    }
+}
+
 /// A flowlet gap longer than any difference between two paths keeps packets in order; a much shorter gap does not.
 #[test]
 fn flowlets_with_long_gaps_do_not_reorder() {
