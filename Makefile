@@ -128,6 +128,7 @@ test: ## run all checks that must pass: format, lint, types, Rust and Python tes
 	@$(MAKE) --no-print-directory -j2 core lint-python
 	@$(MAKE) --no-print-directory lint-rust test-rust test-python gate
 	@cut -f 2 $(SKIPPED) | sort | uniq -c | sed -E 's/ *([0-9]+) (.*)/skipped: \1 tests: \2/'
+	@command -v valgrind >/dev/null || printf 'skipped: instructions per hop: no valgrind: `apt install valgrind`\n'
 
 # Compiles while the Python packages are fetched and checked. maturin finds everything but the extension module itself compiled.
 .PHONY: core

@@ -456,7 +456,7 @@ def started(process: subprocess.Popen[str], there: Callable[[], bool]) -> None:
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("argv", [["check", "big.toml"], ["run", "big.toml"]], ids=lambda argv: argv[0])
 def test_planning_ends_at_a_signal(tmp_path: Path, argv: list[str], sent: signal.Signals, code: int) -> None:
-    # Ten million flows are drawn before the run.
+    # Twenty million flows are drawn before the run.
     (tmp_path / "big.toml").write_text(FEW.replace("flows = 5", "flows = 20000000"))
     process = flowloom_at(tmp_path, *argv)
     # Planning is the second thread.
@@ -482,7 +482,7 @@ runpy.run_module("flowloom", run_name="__main__", alter_sys=True)
 """Sends Ctrl-C when the module of the first argument is imported, and passes the other arguments to flowloom."""
 
 
-# In the order in which a report imports them; the first one follows the hook for errors.
+# Modules that a report imports after the hook for errors is set.
 @pytest.mark.parametrize(
     "module", ["gc", "flowloom.cli.console", "flowloom._core", "flowloom.pages.report", "numpy", "pyarrow", "matplotlib"]
 )
@@ -509,7 +509,7 @@ def test_ctrl_c_during_an_import_is_no_wrong_input(monkeypatch: pytest.MonkeyPat
 # Progress
 
 
-def test_the_first_line_comes_within_a_second_and_tells_the_time_to_go_first(tmp_path: Path) -> None:
+def test_the_first_line_comes_before_a_point_ends_and_begins_with_the_time_to_go(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     process = flowloom_at(tmp_path, "run", "long.toml")
     assert process.stderr is not None

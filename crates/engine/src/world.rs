@@ -40,8 +40,8 @@ pub trait Links<P> {
     /// Returns how long the transmitter has been busy so far.
     fn busy(&self, link: LinkId) -> Dur;
     /// Returns the exact numbers of packets and bytes that wait at a first-in first-out port: those
-    /// whose service starts after `until`. It is the present, or just before the present for global
-    /// actions, which precede the service that starts at the same time.
+    /// whose service starts after `until`. For a node `until` is the present. For a global action
+    /// `until` is just before the present, since service that starts at the same time comes later.
     fn fifo_backlog(&mut self, link: LinkId, until: Time) -> (u32, u64);
     /// Returns when the transmitter becomes idle, or when it became idle.
     fn free_at(&self, link: LinkId) -> Time;

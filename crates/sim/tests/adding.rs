@@ -198,7 +198,7 @@ fn cargo(copy: &Path, target: &Path, command: &[&str], packages: &[&str], filter
     if !filters.is_empty() {
         cargo.arg("--").args(filters);
     }
-    // Set by the runner of `make test`; compilers of build scripts read it.
+    // The runner of `make test` sets RUSTC_BOOTSTRAP, which would change how build scripts compile.
     cargo.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never").env_remove("RUSTC_BOOTSTRAP");
     // Compiling is most of the work.
     cargo.envs([("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")]);

@@ -168,7 +168,7 @@ fn a_flow_without_gaps_stays_and_one_with_a_gap_moves_for_a_better_path() {
     b.load(12 * MS, &format!("leaf0->{first}"), 3);
     assert_eq!(b.middle(12 * MS, 0), other);
     let counts = |spine: &str| b.conga.counts(b.link(&format!("leaf0->{spine}"))).to_vec();
-    assert_eq!([counts(&first), counts(other)], [[1, 0], [2, 1]], "three flowlets, one of which moved");
+    assert_eq!([counts(&first), counts(other)], [[1, 0], [2, 1]], "three flowlets; one moved");
 }
 
 #[test]
