@@ -2,11 +2,13 @@
 //! carry.
 //!
 //! Source: K. Prasopoulos et al., "SIRD: A Sender-Informed, Receiver-Driven Datacenter Transport Protocol", NSDI 2025
-//! (arXiv 2312.15403). The full text and the simulator of its authors could not be consulted for this file: the
-//! multiples of BDP are those of Table 2, and rules are cited by name, not by section.
+//! (arXiv 2312.15403), and its authors' simulator: dalehuangzihan/SIRD-Simulator 116e981, ns-2.34, class
+//! `R2P2_CC_MICRO/HYBRID`, `update_sender_state` and the functions that it calls for the windows, with the values of
+//! `example-common.sh`. The full text of the paper could not be consulted for this file: the multiples of BDP are
+//! those of Table 2, and rules are cited by name, not by section.
 //!
 //! Model: sizes are known. A flow is a message; there are no replies. Ports should mark above a threshold (NThr;
-//! `ecn_threshold`). Credit is counted in bytes of payload. BDP is that of the longest path, rounded up to full
+//! `strict` with `mark`). Credit is counted in bytes of payload. BDP is that of the longest path, rounded up to full
 //! packets.
 //!
 //! | rule | from |
@@ -15,22 +17,26 @@
 //! | a longer message requests credit and sends nothing before | message transmission |
 //! | credit that is granted and not used by arrived data is at most B for the receiver | global credit bucket |
 //! | and at most the bucket of its sender, which is at most one BDP | per-sender buckets |
-//! | the bucket of a sender is the smaller of two windows, each with the rule of DCTCP: for `csn`, and for CE | control loops |
+//! | the bucket of a sender is the smaller of two windows: one for `csn`, one for CE | control loops |
+//! | each packet, marked or not, adds (full packet) x (its payload) / bucket to both windows | simulator |
+//! | alpha begins with 0 and takes a sample per bucket of data, after a first one without marks | simulator |
+//! | a window is cut by half of alpha, on a marked packet, at least 1.5 buckets of data after the last cut | simulator |
+//! | a window is at least 0.1 (`csn`) or 0.03 (CE) of the largest one | simulator |
 //! | data has `csn` if the credit that waits at its sender is at least SThr | informed overcommitment |
 //! | credit leaves at the rate of the receiver's link | credit pacing |
-//! | receivers: the message with the fewest bytes to be granted, or senders in turn | policies |
+//! | receivers: the message with the fewest bytes that have not arrived, or senders in turn | simulator; policies |
 //! | senders: a share of packets goes to receivers in turn, the others to the message with the fewest bytes left | policies |
+//! | packets with credit are in class 1, all others in class 0 | simulator |
+//! | ports hold 300 000 packets: bursts of unscheduled data are not dropped | simulator |
 //! | receivers reclaim the credit of data that has not arrived after a timeout, and request the data again | loss recovery |
 //!
 //! Assumed:
 //! - A GRANT names the byte up to which may be sent, so that the next GRANT makes up for a lost one. A GRANT carries
 //!   credit for at most one full packet, and leaves only while a full packet fits both buckets. GRANTs are the time
 //!   of a full packet apart.
-//! - Each window begins with one BDP, and alpha with `alpha`. Once the bytes granted at the start of an observation
-//!   have arrived, a window with marks is cut by half of alpha, and a window without marks grows by a full packet. It
-//!   stays between a full packet and `sender_bucket`. Only data with credit counts.
+//! - Each window begins with one BDP, and is at least a full packet. Its first cut needs one bucket of data.
 //! - Senders in turn: the next GRANT goes to the sender whose last GRANT is the oldest, and to its message with the
-//!   fewest bytes to be granted.
+//!   fewest bytes that have not arrived.
 //! - After `resend_after` without data of a message that has bytes missing, the receiver reclaims its credit. It then
 //!   grants again what is missing, in order, under the same rules: RESENDs name missing ranges of at most a packet.
 //!   Until data of the message arrives, only one of them is on its way. A further hole is known when the holes before
@@ -41,11 +47,18 @@
 //!   sender.
 //! - A RESEND of a message that the sender does not have is answered with UNKNOWN, and the receiver forgets the
 //!   message.
-//! - All packets are in one class. With `classes = "two"`, packets with credit are in class 1, all others in class 0
-//!   (`strict`).
 //!
-//! Deviates: NThr is the threshold of the ports, by default that of `ecn_threshold`, 0.78 BDP; the paper's is 1.25
-//! BDP (`qdisc.mark`).
+//! Deviates:
+//! - NThr is the threshold of the ports, by default that of `ecn_threshold`, 0.78 BDP. The paper has 1.25 BDP, and the
+//!   simulator 82 packets at links between switches only (`qdisc.mark`).
+//! - Only data with credit moves the windows. In the simulator all packets of a sender do, GRANTs and unscheduled
+//!   data included.
+//! - Only data with credit counts against B and the bucket of its sender. In the simulator unscheduled bytes count from
+//!   the first packet of their message until they arrive.
+//! - Credit belongs to a message and is counted without headers. In the simulator it belongs to a pair of hosts, may be
+//!   used for a shorter message to the same receiver, and is counted with headers; up to a packet more than the
+//!   window is granted.
+//! - A sender with a single message sets `csn`, too. In the simulator it does not.
 
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
@@ -69,7 +82,14 @@ pub const META: Meta = Meta {
     summary: "SIRD: receivers grant credit, and senders and the network inform them when a sender's credit should shrink",
     source: "Prasopoulos et al., NSDI 2025",
     needs: Needs { marks: true, ..Needs::NONE },
-    implies: &[("nic.low_water", "1B"), ("qdisc.kind", "ecn_threshold"), ("router.kind", "spray")],
+    implies: &[
+        ("nic.low_water", "1B"),
+        ("qdisc.kind", "strict"),
+        ("qdisc.classes", "2"),
+        ("qdisc.limit", "300000pkt"),
+        ("qdisc.mark", "auto"),
+        ("router.kind", "spray"),
+    ],
     kinds: &["request", "grant", "resend", "unknown"],
     counters: &[
         Counter { name: "grants", unit: "packets", about: "GRANTs with credit sent by the receiver" },
@@ -87,7 +107,7 @@ pub const META: Meta = Meta {
 base::choice! {
     /// The message to which a receiver grants next.
     pub enum GrantOrder {
-        /// The message with the fewest bytes to be granted.
+        /// The message with the fewest bytes that have not arrived.
         Srpt = "srpt",
         /// A message of the sender whose last grant is the oldest.
         RoundRobin = "round_robin",
@@ -119,9 +139,13 @@ base::params! {
         /// Bytes that such a message sends without credit; `auto`: one bandwidth-delay product.
         unsched_bytes: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000)), "one BDP";
         /// Weight of one observation in alpha.
-        g: Fraction = "0.0625" in Fraction(1)..=Fraction::ONE, "DCTCP: 1/16";
+        g: Fraction = "0.08" in Fraction(1)..=Fraction::ONE, "authors' scripts";
         /// Initial value of alpha.
-        alpha: Fraction = "1" in Fraction(0)..=Fraction::ONE, "as `dctcp`";
+        alpha: Fraction = "0" in Fraction(0)..=Fraction::ONE, "authors' simulator";
+        /// Smallest window for `csn`, as a share of `sender_bucket`; at least a full packet.
+        min_window_csn: Fraction = "0.1" in Fraction(0)..=Fraction::ONE, "authors' scripts";
+        /// Smallest window for CE, as a share of `sender_bucket`; at least a full packet.
+        min_window_ecn: Fraction = "0.03" in Fraction(0)..=Fraction::ONE, "authors' scripts";
         /// The message to which a receiver grants next.
         policy: GrantOrder = "srpt", "both are in the paper";
         /// Share of its packets that a sender sends to its receivers in turn, so that all of them see `csn`.
@@ -129,7 +153,7 @@ base::params! {
         /// The rate of granted full packets, as a share of the rate of the receiver's link.
         pace: Fraction = "1" in Fraction(10_000_000)..=Fraction::ONE, "flowloom";
         /// Classes of packets.
-        classes: Classes = "one", "priorities are not needed";
+        classes: Classes = "two", "authors' scripts; the paper needs no priorities";
         /// Time without data of a message after which a receiver requests missing bytes again; `auto`: 5 ms, at least
         /// ten unloaded round trips of the longest path.
         resend_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "flowloom: as `homa`";

@@ -133,8 +133,9 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
             system = tuned.set(&format!("{}.kind", slot.name), kind);
         }
     }
-    // Parameters that the entries of the outline set for each other take precedence, except over `limit`.
-    let set = |key: &&str| !(key.ends_with(".limit") && outline.get(key) == Some("auto"));
+    // Parameters that the entries of the outline set for each other take precedence, except over `limit`: only a
+    // buffer needs queues without one.
+    let set = |key: &&str| !key.ends_with(".limit") || outline.get(key) == Some("unlimited");
     outline.keys().filter(set).fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
 }
 

@@ -24,6 +24,10 @@ pub struct Config {
     pub g: Fraction,
     /// Initial value of alpha.
     pub alpha: Fraction,
+    /// The smallest window for `csn`.
+    pub min_window_csn: u64,
+    /// The smallest window for CE.
+    pub min_window_ecn: u64,
     /// The message to which the receiver grants next.
     pub policy: GrantOrder,
     /// Share of packets for receivers in turn.
@@ -51,16 +55,23 @@ impl Config {
         let bdp = |rate: Rate| rate.bytes_in(env.max_rtt).div_ceil(env.mtu_bytes.into()).max(1) * mss;
         let (host, flow) = (bdp(env.host_rate), bdp(env.nic_rate));
         let bytes = |given: Auto<Bytes>, auto: u64| given.or(Bytes(auto)).0;
+        let sender_bucket = bytes(params.sender_bucket, host);
+        let share_of_bucket =
+            |share: Fraction| u128::from(sender_bucket) * u128::from(share.ppb()) / u128::from(Fraction::ONE.ppb());
+        // Credit is granted in full packets: with a smaller window nothing would be granted.
+        let least = |share: Fraction| (share_of_bucket(share) as u64).max(mss);
         let resend_after = params.resend_after.or(Dur::from_ms(5).max(env.max_rtt * 10));
         Config {
             bdp: host,
             bucket: bytes(params.bucket, host + host / 2),
-            sender_bucket: bytes(params.sender_bucket, host),
+            sender_bucket,
             sender_threshold: bytes(params.sender_threshold, host.div_ceil(2)),
             unsched_threshold: bytes(params.unsched_threshold, flow),
             unsched_bytes: bytes(params.unsched_bytes, flow),
             g: params.g,
             alpha: params.alpha,
+            min_window_csn: least(params.min_window_csn),
+            min_window_ecn: least(params.min_window_ecn),
             policy: params.policy,
             fair_share: params.fair_share,
             gap: env.host_rate.times(params.pace).gap(env.mtu_bytes.into()),

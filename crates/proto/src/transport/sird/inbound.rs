@@ -15,34 +15,43 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Aimd {
     window: u64,
+    /// The smallest window.
+    least: u64,
     alpha: Alpha,
-    /// The end of the observation, as a number of granted bytes.
-    end: u64,
-    /// Whether a mark was seen in the observation.
-    marked: bool,
+    /// The window is not cut before this number of used bytes.
+    next_cut: u64,
 }
 
 impl Aimd {
-    /// Creates the largest window.
-    pub fn new(config: &Config) -> Aimd {
-        Aimd { window: config.sender_bucket, alpha: Alpha::new(config.alpha), end: 0, marked: false }
+    /// Creates the largest window, which does not shrink below `least` bytes.
+    pub fn new(config: &Config, least: u64) -> Aimd {
+        let window = config.sender_bucket;
+        let mut alpha = Alpha::new(config.alpha);
+        // In the simulator the packet that announces a sender is the first sample. It has no marks.
+        alpha.on_ack(1, false, 1, window - config.mss, config.g);
+        Aimd { window, least, alpha, next_cut: full_packets(config, window) }
     }
     /// Returns the window in bytes.
     pub fn window(&self) -> u64 {
         self.window
     }
-    /// Counts the arrival of `bytes` bytes. Of all credit of the sender, `granted` bytes are granted and `used` of
-    /// them used.
-    pub fn on_data(&mut self, config: &Config, bytes: u64, marked: bool, used: u64, granted: u64) {
-        self.alpha.on_ack(bytes, marked, used, granted, config.g);
-        self.marked |= marked;
-        if used > self.end {
-            // RFC 8257 section 3.3.
-            let next = if self.marked { alpha::cut(self.window, self.alpha.value()) } else { self.window + config.mss };
-            self.window = next.min(config.sender_bucket).max(config.mss);
-            (self.end, self.marked) = (granted, false);
+    /// Counts the arrival of `bytes` bytes, with which `used` bytes of the sender's credit are used. `bucket` is the
+    /// smaller of the two windows of the sender.
+    pub fn on_data(&mut self, config: &Config, bytes: u64, marked: bool, used: u64, bucket: u64) {
+        // An observation ends with the packet that completes a bucket.
+        self.alpha.on_ack(bytes, marked, used, used + bucket - config.mss, config.g);
+        let growth = config.mss * bytes / bucket;
+        if marked && used >= self.next_cut {
+            self.window = alpha::cut(self.window, self.alpha.value());
+            self.next_cut = used + full_packets(config, bucket * 3 / 2);
         }
+        self.window = (self.window + growth).min(config.sender_bucket).max(self.least);
     }
+}
+
+/// Returns the payload of the full packets that fit `bytes`.
+fn full_packets(config: &Config, bytes: u64) -> u64 {
+    bytes / config.mss * config.mss
 }
 
 /// A sender as its receiver sees it.
@@ -61,9 +70,13 @@ struct Source {
 }
 
 impl Source {
+    /// Returns its bucket.
+    fn bucket(&self) -> u64 {
+        self.csn.window().min(self.ecn.window())
+    }
     /// Returns whether credit for `bytes` more bytes fits its bucket.
     fn fits(&self, bytes: u64) -> bool {
-        self.granted - self.used + bytes <= self.csn.window().min(self.ecn.window())
+        self.granted - self.used + bytes <= self.bucket()
     }
 }
 
@@ -77,6 +90,10 @@ struct Message {
     outstanding: u64,
     /// Bytes that are still to be granted, missing ones included.
     left: u64,
+    /// Bytes that have not arrived.
+    missing: u64,
+    /// `missing` as it was when the message began to wait in this place; `None` if nothing is left.
+    key: Option<u64>,
     /// Bytes to be granted again, as far as they are missing.
     recover: Range<u64>,
     /// Nothing has arrived since the last timeout.
@@ -87,10 +104,10 @@ struct Message {
     source: u32,
 }
 
-/// A message with bytes to be granted. Ordered by these bytes; ties go to the older message.
+/// A message with bytes to be granted. Ordered by the bytes that have not arrived; ties go to the older message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
-    left: u64,
+    missing: u64,
     flow: FlowId,
     source: u32,
 }
@@ -150,8 +167,9 @@ impl Inbound {
         let received = cx.table.get(flow).delivered_bytes;
         let message = self.messages.get_mut(flow).expect("opened above");
         message.silent = false;
-        let left = message.left.min(message.size - received);
-        self.set_left(flow, left);
+        message.missing = message.size - received;
+        message.left = message.left.min(message.missing);
+        self.order(flow);
         self.watch(config, flow, cx);
         self.grant(config, cx);
     }
@@ -168,8 +186,9 @@ impl Inbound {
         self.outstanding -= bytes;
         let source = &mut self.sources[message.source as usize];
         source.used += bytes;
-        source.csn.on_data(config, bytes, csn, source.used, source.granted);
-        source.ecn.on_data(config, bytes, ce, source.used, source.granted);
+        let bucket = source.bucket();
+        source.csn.on_data(config, bytes, csn, source.used, bucket);
+        source.ecn.on_data(config, bytes, ce, source.used, bucket);
     }
 
     /// Handles a REQUEST.
@@ -199,20 +218,32 @@ impl Inbound {
         let new = self.sources.len() as u32;
         let source = *self.by_host.entry(src).or_insert(new);
         if source == new {
-            let (csn, ecn) = (Aimd::new(config), Aimd::new(config));
+            let (csn, ecn) = (Aimd::new(config, config.min_window_csn), Aimd::new(config, config.min_window_ecn));
             self.sources.push(Source { granted: 0, used: 0, csn, ecn, turn: 0 });
         }
         let granted = config.unscheduled(size);
-        let message = Message { size, granted, outstanding: 0, left: 0, recover: 0..0, silent: false, rounds: 0, source };
+        let message = Message {
+            size,
+            granted,
+            outstanding: 0,
+            left: size - granted,
+            missing: size,
+            key: None,
+            recover: 0..0,
+            silent: false,
+            rounds: 0,
+            source,
+        };
         self.messages.insert(flow, message);
-        self.set_left(flow, size - granted);
+        self.order(flow);
     }
 
     /// Forgets a message that is complete, or that its sender does not have.
     pub fn forget(&mut self, config: &Config, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.messages.contains(flow) {
-            self.reclaim(flow);
-            self.set_left(flow, 0);
+        self.reclaim(flow);
+        if let Some(message) = self.messages.get_mut(flow) {
+            message.left = 0;
+            self.order(flow);
             self.messages.remove(flow);
             cx.disarm(flow, MISSING);
             self.grant(config, cx);
@@ -237,8 +268,9 @@ impl Inbound {
         message.rounds += 1;
         message.silent = true;
         message.recover = 0..message.granted;
-        let left = message.size - received;
-        self.set_left(flow, left);
+        message.missing = message.size - received;
+        message.left = message.missing;
+        self.order(flow);
     }
 
     /// Handles the expiry of the timer: no data of a message with missing bytes has arrived.
@@ -260,21 +292,22 @@ impl Inbound {
         }
     }
 
-    /// Changes the number of bytes of a message that are still to be granted.
-    fn set_left(&mut self, flow: FlowId, left: u64) {
+    /// Lets a message wait in its place in the order if bytes of it are to be granted.
+    fn order(&mut self, flow: FlowId) {
         let Some(message) = self.messages.get_mut(flow) else { return };
-        let old = std::mem::replace(&mut message.left, left);
-        if old == left {
+        let key = (message.left > 0).then_some(message.missing);
+        let old = std::mem::replace(&mut message.key, key);
+        if old == key {
             return;
         }
         let source = message.source;
-        if let Ok(found) = self.waiting.binary_search(&Waiting { left: old, flow, source }) {
+        let waiting = |missing| Waiting { missing, flow, source };
+        if let Some(found) = old.and_then(|old| self.waiting.binary_search(&waiting(old)).ok()) {
             self.waiting.remove(found);
         }
-        if left > 0 {
-            let new = Waiting { left, flow, source };
-            let at = self.waiting.partition_point(|other| *other < new);
-            self.waiting.insert(at, new);
+        if let Some(key) = key {
+            let at = self.waiting.partition_point(|other| *other < waiting(key));
+            self.waiting.insert(at, waiting(key));
         }
     }
 
@@ -358,8 +391,8 @@ impl Inbound {
             cx.count(flow, GRANTS, 1);
             send_grant(config, flow, message, cx);
         }
-        let left = message.left.saturating_sub(credit);
-        self.set_left(flow, left);
+        message.left = message.left.saturating_sub(credit);
+        self.order(flow);
         if !cx.is_armed(flow, MISSING) {
             self.watch(config, flow, cx);
         }

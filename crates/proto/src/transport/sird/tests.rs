@@ -97,10 +97,14 @@ fn the_defaults_are_multiples_of_the_bandwidth_delay_product() {
     let Config { bucket, sender_bucket, sender_threshold, unsched_threshold, unsched_bytes, .. } = config;
     assert_eq!([bucket, sender_bucket, sender_threshold, unsched_threshold, unsched_bytes], [24_090, 16_060, 8030, 16_060, 16_060]);
     assert_eq!((config.gap, config.resend_after), (Dur::from_us(12), Dur::from_ms(5)));
+    assert_eq!((config.alpha, config.g), (Fraction(0), Fraction::from_percent(8)));
+    // 0.1 BDP and, as 0.03 BDP is less than that, a full packet.
+    assert_eq!([config.min_window_csn, config.min_window_ecn], [1606, MSS]);
     // At ten times the rate a round trip has 161.6 KB, 108 packets.
     let fast = Env { nic_rate: base::Rate::from_gbps(10), host_rate: base::Rate::from_gbps(10), ..script::env() };
     let config = Config::new(&Params::defaults(), &fast);
     assert_eq!((config.sender_bucket, config.bucket), (108 * MSS, 162 * MSS));
+    assert_eq!([config.min_window_csn, config.min_window_ecn], [15_768, 4730]);
 }
 
 #[test]
@@ -154,17 +158,33 @@ fn srpt_fills_the_global_bucket_with_the_shortest_messages() {
     let mut r = receiver(&[LONG + MSS, LONG, LONG + 2 * MSS]);
     let mut all: Vec<Packet> = (0..3).flat_map(|flow| r.packet(request(flow))).collect();
     all.extend(r.advance(at(1_000_000)));
-    // Flow 0 was the only one at first. 16 packets fit B, 11 of them of one sender.
+    // Flow 0 was the only one at first. 16 packets fit B, 11 of them of the sender of flow 1, which is shorter.
     let got = |flow| grants(&all).into_iter().filter(|(other, _)| *other == flow).count();
-    assert_eq!([got(0), got(1), got(2)], [11, 5, 0]);
+    assert_eq!([got(0), got(1), got(2)], [5, 11, 0]);
     assert_eq!(r.machine.inbound.credit(), [16 * MSS; 3]);
     assert_eq!(BUCKET / MSS, 16);
     // The shortest one that fits is next.
-    assert_eq!(grants(&r.packet(data(0, 0, 0, false))), [(0, 12)]);
+    assert_eq!(grants(&r.packet(data(0, 0, 0, false))), [(0, 6)]);
     let mut r = receiver(&[LONG, 20 * MSS]);
     r.packet(request(0));
     r.packet(request(1));
     assert_eq!(grants(&r.advance(at(GAP))), [(1, 1)]);
+}
+
+#[test]
+fn srpt_orders_by_the_bytes_that_have_not_arrived() {
+    let mut r = receiver(&[30 * MSS, 25 * MSS]);
+    r.packet(request(0));
+    r.advance(at(1_000_000));
+    assert_eq!(grants(&r.packet(request(1))), [(1, 1)]);
+    // Flow 0 has 19 packets to be granted and misses 29; flow 1 has 24 to be granted and misses 25.
+    r.packet(data(0, 0, 0, false));
+    assert_eq!(grants(&r.advance(at(1_000_000 + GAP))), [(1, 2)]);
+    // With five more packets flow 0 misses 24, fewer than flow 1.
+    for number in 1..6 {
+        r.packet(data(0, number, 0, false));
+    }
+    assert_eq!(grants(&r.advance(at(1_000_000 + 2 * GAP))), [(0, 12)]);
 }
 
 #[test]
@@ -180,46 +200,61 @@ fn round_robin_grants_to_senders_in_turn() {
 }
 
 #[test]
-fn the_window_follows_dctcp_and_has_two_ends() {
+fn windows_grow_with_every_packet_and_are_cut_once_in_one_and_a_half_buckets() {
     let config = Config::new(&Params::defaults(), &script::env());
-    let mut aimd = Aimd::new(&config);
-    // The first packet ends an observation without marks; the window is at its upper end.
-    aimd.on_data(&config, MSS, false, MSS, BDP);
-    assert_eq!(aimd.window(), BDP);
-    // Five of the next eleven packets are marked: alpha = 15/16 (15/16) + 5/11 / 16 = 0.907315, and 16060 (1 -
-    // 0.453658) = 8774.
-    for n in 2..=12 {
-        assert_eq!(aimd.window(), BDP, "nothing changes within an observation");
-        aimd.on_data(&config, MSS, n % 2 == 1, n * MSS, 20 * MSS);
+    let mut aimd = Aimd::new(&config, config.min_window_csn);
+    let mut feed = |number: u64, marked| {
+        aimd.on_data(&config, MSS, marked, number * MSS, BDP);
+        aimd.window()
+    };
+    // The first cut needs a bucket of data, eleven packets, which is the first sample: alpha = 0.08 x 4/11 =
+    // 0.029091, and 16060 (1 - 0.014545) = 15826.
+    for number in 1..=10 {
+        assert_eq!(feed(number, number > 7), BDP);
     }
-    assert_eq!(aimd.window(), 8774);
-    // No mark: one packet more.
-    for n in 13..=21 {
-        aimd.on_data(&config, MSS, false, n * MSS, 22 * MSS);
+    // A marked packet grows the window, too: 1460 x 1460 / 16060 = 132 bytes.
+    let cut = 15_826;
+    assert_eq!(feed(11, true), cut + 132);
+    // The next cut needs 16 more packets. The window is at its upper end before.
+    assert_eq!(feed(12, true), BDP);
+    for number in 13..=26 {
+        feed(number, true);
     }
-    assert_eq!(aimd.window(), 8774 + MSS);
-    for n in 22..=60 {
-        aimd.on_data(&config, MSS, true, n * MSS, n * MSS);
+    // Packets 12 to 22 are all marked: alpha = 0.92 x 0.029091 + 0.08 = 0.106764, and 16060 (1 - 0.053382) = 15202.
+    assert_eq!(feed(27, true), 15_202 + 132);
+    // Without marks there is no cut.
+    assert_eq!((28..=60).map(|number| feed(number, false)).last(), Some(BDP));
+}
+
+#[test]
+fn windows_have_two_ends() {
+    let params = Params { sender_bucket: Auto::Set(Bytes(1000 * MSS)), ..Params::defaults() };
+    let config = Config::new(&params, &script::env());
+    for (least, packets) in [(config.min_window_csn, 100), (config.min_window_ecn, 30)] {
+        let mut aimd = Aimd::new(&config, least);
+        let mut feed = |number: u64, marked| {
+            aimd.on_data(&config, MSS, marked, number * MSS, aimd.window());
+            aimd.window()
+        };
+        assert_eq!((1..=20_000).map(|number| feed(number, true)).min(), Some(packets * MSS));
+        assert_eq!((20_001..=1_000_000).map(|number| feed(number, false)).last(), Some(1000 * MSS));
     }
-    assert_eq!(aimd.window(), MSS);
-    for n in 61..=80 {
-        aimd.on_data(&config, MSS, false, n * MSS, n * MSS);
-    }
-    assert_eq!(aimd.window(), BDP);
 }
 
 #[test]
 fn marks_of_the_sender_and_of_the_network_shrink_the_bucket_of_the_sender() {
-    for (csn, ce, windows) in [(1, false, [8030, BDP]), (0, true, [BDP, 8030]), (1, true, [8030, 8030]), (0, false, [BDP, BDP])] {
-        let mut r = receiver(&[LONG, LONG]);
+    // Alpha stays at 1 to a part in a billion: the cut is to a half, and the marked packet adds 132 bytes.
+    let params = Params { alpha: Fraction::ONE, g: Fraction(1), ..Params::defaults() };
+    let less = 8030 + 132;
+    for (csn, ce, windows) in [(1, false, [less, BDP]), (0, true, [BDP, less]), (1, true, [less, less]), (0, false, [BDP, BDP])] {
+        let mut r = receiver_with(&params, &[LONG, LONG]);
         r.packet(request(0));
         r.advance(at(1_000_000));
-        // The first packet ends an observation: alpha stays at 1, and the window is halved.
-        r.packet(data(0, 0, csn, ce));
-        assert_eq!(r.machine.inbound.windows()[0], windows, "{csn} {ce}");
-        for number in 1..11 {
+        for number in 0..10 {
             r.packet(data(0, number, 0, false));
         }
+        r.packet(data(0, 10, csn, ce));
+        assert_eq!(r.machine.inbound.windows()[0], windows, "{csn} {ce}");
         let more = r.advance(at(2_000_000));
         let most = windows[0].min(windows[1]);
         assert_eq!(r.machine.inbound.credit()[0], most / MSS * MSS, "{csn} {ce}");
@@ -275,13 +310,17 @@ fn a_share_of_packets_goes_to_receivers_in_turn() {
 
 #[test]
 fn two_classes_put_packets_with_credit_second() {
-    let params = Params { classes: Classes::Two, ..Params::defaults() };
-    let mut s = host_with(&params, &[MSS, LONG]);
-    let mut all = s.open(0);
-    all.extend(s.open(1));
-    all.extend(s.packet(grant(1, MSS)));
-    assert_eq!(all.iter().map(|p| (p.kind, p.prio)).collect::<Vec<_>>(), [(Kind::DATA, 0), (REQUEST, 0), (Kind::DATA, 1)]);
-    assert!(check(&params, &script::env()).is_empty());
+    for (classes, scheduled) in [(Classes::Two, 1), (Classes::One, 0)] {
+        let params = Params { classes, ..Params::defaults() };
+        let mut s = host_with(&params, &[MSS, LONG]);
+        let mut all = s.open(0);
+        all.extend(s.open(1));
+        all.extend(s.packet(grant(1, MSS)));
+        let classes: Vec<_> = all.iter().map(|p| (p.kind, p.prio)).collect();
+        assert_eq!(classes, [(Kind::DATA, 0), (REQUEST, 0), (Kind::DATA, scheduled)]);
+        assert!(check(&params, &script::env()).is_empty());
+    }
+    assert_eq!(Params::defaults().classes, Classes::Two);
 }
 
 #[test]
