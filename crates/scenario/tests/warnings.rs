@@ -393,6 +393,27 @@ fn queues_below_the_grants_of_homa_are_reported() {
     assert_eq!(homa(32, 7, "'2500pkt'"), []);
 }
 
+#[test]
+fn spraying_with_fast_retransmit_is_named() {
+    let spray = |topology: &str, transport: &str, router: &str| {
+        warned(&format!(
+            "[topology]\nkind = '{topology}'\n[workload.web]\nkind = 'poisson'\nload = 0.2\n\
+             [[system]]\nlabel = 'A'\ntransport = {{ kind = '{transport} }}\nrouter = '{router}'\n"
+        ))
+    };
+    let message = "`system.A.transport.dup_threshold`: `spray` reorders packets, and 3 duplicate ACKs are a loss for `newreno`";
+    assert_eq!(spray("leaf_spine", "newreno', stack = 'fine'", "spray"), [(8, message.to_owned())]);
+    assert_eq!(spray("leaf_spine", "newreno', stack = 'fine', dup_threshold = 3", "spray"), [(8, message.to_owned())]);
+    assert_eq!(spray("leaf_spine", "newreno', stack = 'fine', dup_threshold = 'never'", "spray"), []);
+    // Flows keep their path, there is only one path, or the transport has no duplicate ACKs.
+    assert_eq!(spray("leaf_spine", "newreno', stack = 'fine'", "ecmp"), []);
+    assert_eq!(spray("star", "newreno', stack = 'fine'", "spray"), []);
+    assert_eq!(spray("leaf_spine", "homa'", "spray"), []);
+    let wrong = "[[system]]\nlabel = 'A'\ntransport = { kind = 'newreno', dup_threshold = 4 }\n";
+    let error = scenario::load(wrong, "w.toml", Path::new("."), &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("`4` is not `3` or `never`"), "{error}");
+}
+
 /// Scenarios that users copy have no warnings.
 #[test]
 fn examples_and_the_readme_have_no_warnings() {

@@ -4,7 +4,7 @@
 //! Load-balanced, Low-Latency Routing for Clos-based Data Center Networks", CoNEXT 2013, section 3 (round robin).
 //!
 //! Model: packets of a flow overtake each other, so a transport that interprets reordering as loss
-//! performs badly. The flow engine has no packets that could overtake: each switch divides the rate
+//! performs badly; transports on the TCP machine do not with `dup_threshold = "never"`. The flow engine has no packets that could overtake: each switch divides the rate
 //! of a flow equally among the live next hops, which is the mean of both modes.
 //!
 //! | parameter | default | from |
@@ -15,7 +15,8 @@
 //! - Acknowledgments are sprayed like data.
 //! - `round_robin` keeps one turn per switch and set of next hops, like a switch that stores it in
 //!   the route entry; all turns begin at the first next hop. The next hop is chosen at each switch
-//!   on the way up, not by the source for the whole path as in Cao et al.
+//!   on the way up, not by the source for the whole path as in Cao et al. ns-2 keeps a turn per switch and destination
+//!   host: with fast retransmit its means differ by up to a fifth, without (`dup_threshold = "never"`) by 0.4 %.
 
 use super::{Decides, Duties, Env, Router};
 use crate::paths::FiveTuple;

@@ -16,9 +16,10 @@ use crate::text::diag::Item;
 use crate::text::part::{Part, listed};
 use crate::text::tree::Table;
 use crate::workload::{self, Workload as _};
-use base::{Dur, LinkId, Offers, Time};
+use base::{Dur, HostId, LinkId, NodeId, Offers, Time};
 use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
+use fabric::router::Decides;
 use proto::{Timeout, Timers, Transport as _};
 
 /// A timeout longer than this many unloaded round trips of the longest path, and longer than
@@ -45,6 +46,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
             found.extend(no_marks(draft, section));
             found.extend(long_timeout(draft, section));
             found.extend(short_timeout(draft, section));
+            found.extend(reordering(draft, section));
             found.extend(short_queues::warnings(draft, files, section));
         }
     }
@@ -203,6 +205,29 @@ fn short_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
         rtt * 3
     );
     Some(with_slot(section, variant, "transport", |part| part.problem(key, message, "expires before an ACK can arrive", hint)))
+}
+
+/// Warns of a transport that takes reordering for loss while its router sends the packets of a flow on several paths.
+fn reordering(draft: &Draft, section: &Section<System>) -> Option<Item> {
+    const KEY: &str = "dup_threshold";
+    let several = |built: &Built| {
+        let mut nodes = (0..built.net.nodes().len() as u32).map(NodeId);
+        nodes.any(|node| built.routes.candidates(node, HostId(0)).len() > 1)
+    };
+    let built = draft.topology.variants.iter().map(|variant| &variant.value).find(|built| several(built))?;
+    section.variants.iter().find_map(|variant| {
+        let system = &variant.value;
+        let evenly = with_envs(draft, built, system, |envs| system.router.duties(&envs.router()).decides == Decides::Evenly);
+        let given = system.given();
+        let threshold = given.param("transport", KEY).filter(|threshold| evenly && *threshold != "never")?;
+        let (router, transport) = (system.router.name(), system.transport.name());
+        let message = format!("`{router}` reorders packets, and {threshold} duplicate ACKs are a loss for `{transport}`");
+        let hint = format!(
+            "packets that were only overtaken are retransmitted and cut the window, so flows take longer: write `{KEY} = \"never\"`, as the \
+             ns-2 scripts of PIAS do, or choose another router"
+        );
+        Some(with_slot(section, variant, "transport", |part| part.problem(KEY, message, "takes reordering for loss", hint)))
+    })
 }
 
 /// Warns of a controller that would act for the first time after the end of the run.

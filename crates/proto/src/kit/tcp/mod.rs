@@ -77,7 +77,7 @@ use base::{FlowId, FlowMap, HostId, Rate, Time, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 pub use delivery::{Deliveries, LostSegment, RateSample};
 pub use growth::{Growth, half_flight};
-pub use options::{AfterLostSyn, Config, Connections, FlightSize, Options, Stack};
+pub use options::{AfterLostSyn, Config, Connections, DupThreshold, FlightSize, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::contract::Env;
 use crate::kit::late::{GiveUp, Line};
 use crate::kit::rtt::RttConfig;
 use base::Dur;
-use base::params::{Auto, Problem};
+use base::params::{Auto, Param, Problem, Raw, Shape};
 
 base::choice! {
     /// The stack that sets the initial timeout, the smallest timeout and the initial window if
@@ -74,6 +74,38 @@ base::choice! {
     }
 }
 
+/// Number of duplicate ACKs that reveal a loss, as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum DupThreshold {
+    /// `3`: fast retransmit.
+    Three,
+    /// `"never"`: only timeouts reveal losses.
+    Never,
+}
+
+impl Param for DupThreshold {
+    fn expects() -> String {
+        "`3` or `never`".to_owned()
+    }
+    fn shape() -> Shape {
+        Shape::Or("never", Box::new(Shape::Integer))
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Int(3) => Ok(DupThreshold::Three),
+            Raw::Str(text) if text == "3" => Ok(DupThreshold::Three),
+            Raw::Str(text) if text == "never" => Ok(DupThreshold::Never),
+            _ => Err(format!("is not {}", Self::expects())),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            DupThreshold::Three => "3".to_owned(),
+            DupThreshold::Never => "never".to_owned(),
+        }
+    }
+}
+
 base::params! {
     /// Options of the TCP machine.
     pub struct Options {
@@ -107,6 +139,9 @@ base::params! {
         ack_every: u32 = "1" in 1..=2, "RFC 5681 section 4.2 allows 2";
         /// Longest wait of a delayed ACK.
         delayed_ack: Dur = "40ms" in Dur::from_us(1)..=Dur::from_ms(500), "common stacks; RFC 5681 section 4.2 allows 500 ms";
+        /// Number of duplicate ACKs that reveal a loss (DupThresh). `never`: only timeouts reveal losses, for networks
+        /// that reorder packets.
+        dup_threshold: DupThreshold = "3", "RFC 5681 section 3.2, RFC 6675; `never`: 1000000 in ns-2 scripts that send the packets of a flow on all paths", quiet;
         /// Whether the first two duplicate ACKs send new data.
         limited_transmit: bool = "false", "RFC 3042";
         /// Whether recovery ends with a window of `ssthresh` instead of the smaller of `ssthresh`
@@ -182,6 +217,7 @@ impl Options {
             slow_start_limit: segments(self.slow_start_limit),
             ack_every: self.ack_every,
             delayed_ack: self.delayed_ack,
+            fast_retransmit: self.dup_threshold == DupThreshold::Three,
             limited_transmit: self.limited_transmit,
             full_ack_ssthresh: self.full_ack_ssthresh,
             sack: self.sack,
@@ -219,6 +255,8 @@ pub struct Config {
     pub ack_every: u32,
     /// Longest wait of a delayed ACK.
     pub delayed_ack: Dur,
+    /// Whether duplicate ACKs reveal losses (RFC 5681 section 3.2).
+    pub fast_retransmit: bool,
     /// Whether the first two duplicate ACKs send new data (RFC 3042).
     pub limited_transmit: bool,
     /// RFC 6582 section 3.2 step 3, option 2.

@@ -445,15 +445,16 @@ impl<S> Sender<S> {
             self.first_dup_nxt = self.snd_nxt;
         }
         self.dupacks += 1;
-        let lost = match &self.sack {
-            // RFC 6582 section 3.2 step 2.
-            None => self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover,
-            // RFC 6675 section 5 steps 1 and 2, and section 5.1.
-            Some(sack) => {
-                let lost = self.dupacks >= DUP_THRESHOLD || sack.lost_below(config.smss) > self.snd_una;
-                lost && seq(self.snd_una) > self.recover
-            }
-        };
+        let lost = config.fast_retransmit
+            && match &self.sack {
+                // RFC 6582 section 3.2 step 2.
+                None => self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover,
+                // RFC 6675 section 5 steps 1 and 2, and section 5.1.
+                Some(sack) => {
+                    let lost = self.dupacks >= DUP_THRESHOLD || sack.lost_below(config.smss) > self.snd_una;
+                    lost && seq(self.snd_una) > self.recover
+                }
+            };
         if lost {
             control.before_loss(&mut self.control, Cause::Duplicates, now);
             self.enter_recovery(config, control);

@@ -3,7 +3,7 @@
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
-use super::{Ack, Congestion, Connections, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
+use super::{Ack, Blocks, Congestion, Connections, DupThreshold, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
 use crate::contract::Transport as _;
 use crate::flow::{Flow, FlowStats};
 use crate::kit::late::GiveUp;
@@ -191,6 +191,29 @@ fn a_full_ack_may_restore_ssthresh() {
 fn the_first_segment_of_all_can_be_recovered() {
     let mut host = open(8);
     assert_eq!(feed(&mut host, [0, 0, 0]), [0]);
+}
+
+#[test]
+fn without_a_threshold_of_duplicates_only_timeouts_reveal_losses() {
+    for sack in [false, true] {
+        let options = Options { init_window: Auto::Set(16), dup_threshold: DupThreshold::Never, sack, ..plain() };
+        let mut host = host(&options, 1000 * SMSS);
+        host.open(0);
+        for segment in 1..16 {
+            let mut duplicate = ack(0);
+            if sack {
+                let block = SMSS..(segment + 1) * SMSS;
+                Blocks::write(std::slice::from_ref(&block), &mut duplicate, &mut host.ext);
+            }
+            assert_eq!(host.packet(duplicate), []);
+        }
+        assert_eq!(window(&mut host).0, 16);
+        // Segment 0 was only late.
+        assert_eq!(feed(&mut host, [16]), (16..33).collect::<Vec<_>>());
+        assert_eq!(host.table.get(FlowId(0)).stats, FlowStats::default());
+        assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(1))), [16]);
+        assert_eq!(host.table.get(FlowId(0)).stats, FlowStats { timeouts: 1, fast_retransmits: 0 });
+    }
 }
 
 #[test]
