@@ -14,7 +14,7 @@
   (type $of_three (func (param i32 i32 i32 i64) (result i32)))
   (type $of_none (func (param i32) (result i64)))
 
-  ;; The policy of a host: thresholds 0 and 8, sent 16, aging 24. The state of a flow: open 0, sent 8, from 16, acked 24, timeouts 32.
+  ;; The policy of a host: thresholds 0 and 8, sent 16, aging 24. The state of a flow: open 0, sent 8, from 16, acked 24, timeouts 32, end 40.
 
   (func $create (param $context i32) (param $own i32) (param $endpoint i32) (param $values i32) (result i32)
     (memory.copy (local.get $own) (local.get $values) (i32.const 32))
@@ -32,7 +32,7 @@
 
   ;; The packet: offset 16, flow 40, payload 50, kind 54, prio 55.
   (func $on_send (param $own i32) (param $cx i32) (param $packet i32) (result i32)
-    (local $flow i32) (local $before i64) (local $offset i64) (local $from i64)
+    (local $flow i32) (local $before i64) (local $offset i64) (local $from i64) (local $end i64)
     (i32.store8 offset=55 (local.get $packet) (i32.const 0))
     ;; The calls of tests are here.
     (if (i32.eqz (i32.load16_u offset=50 (local.get $packet))) (then (return (i32.const 0))))
@@ -41,14 +41,21 @@
     (local.set $from (i64.load offset=16 (local.get $flow)))
     (if (i64.gt_u (local.get $offset) (local.get $from))
       (then (local.set $before (i64.sub (local.get $offset) (local.get $from)))))
+    (local.set $end (i64.add (local.get $offset) (i64.load16_u offset=50 (local.get $packet))))
+    (if (i64.gt_u (local.get $end) (i64.load offset=40 (local.get $flow)))
+      (then
+        (i64.store offset=40 (local.get $flow) (local.get $end))
+        (i64.store offset=8 (local.get $flow)
+          (i64.add (i64.load offset=8 (local.get $flow)) (i64.load16_u offset=50 (local.get $packet))))))
     (if (i64.ne (i64.load offset=16 (local.get $own)) (i64.const 0))
-      (then (local.set $before (i64.load offset=8 (local.get $flow)))))
-    (i64.store offset=8 (local.get $flow)
-      (i64.add (i64.load offset=8 (local.get $flow)) (i64.load16_u offset=50 (local.get $packet))))
+      (then
+        (local.set $before (i64.load offset=8 (local.get $flow)))
+        (if (i64.ne (local.get $before) (i64.const 0))
+          (then (local.set $before (i64.sub (local.get $before) (i64.const 1)))))))
     (i32.store8 offset=55 (local.get $packet)
       (i32.add
-        (i64.lt_u (i64.load (local.get $own)) (local.get $before))
-        (i64.lt_u (i64.load offset=8 (local.get $own)) (local.get $before))))
+        (i64.le_u (i64.load (local.get $own)) (local.get $before))
+        (i64.le_u (i64.load offset=8 (local.get $own)) (local.get $before))))
     (i32.const 0))
 
   (func $on_receive (param $own i32) (param $cx i32) (param $packet i32) (result i32)
@@ -98,7 +105,7 @@
     "\00\08\00\00" "\10\08\00\00" "\40\08\00\00"
     "\00\05\00\00" "\04\00\00\00\00\00\00\00"
     "\00\07\00\00" "\00\00\00\00" "\01\00\00\00\00\00\00\00"
-    "\20\00\00\00\00\00\00\00" "\28\00\00\00\00\00\00\00"
+    "\20\00\00\00\00\00\00\00" "\30\00\00\00\00\00\00\00"
     "\00\00\00\00" "\00\00\00\00" "\00\00\00\00" "\00\00\00\00")
 
   ;; The rest: uses; the functions from create to on_timer.
@@ -130,7 +137,7 @@
   (data (i32.const 0x8d0) "The second threshold.")
   (data (i32.const 0x8f0) "sent")
   (data (i32.const 0x8f8) "false")
-  (data (i32.const 0x900) "Whether retransmitted bytes count again.")
+  (data (i32.const 0x900) "Whether bytes sent count, not offsets.")
   (data (i32.const 0x930) "aging")
   (data (i32.const 0x938) "0")
   (data (i32.const 0x940) "100")

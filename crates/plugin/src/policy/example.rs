@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Example {
     /// In bytes, rising.
     thresholds: Vec<u64>,
-    /// Whether all bytes sent count, and not only those before the packet.
+    /// Whether packets count when they are sent, except for retransmissions, and not the bytes before the packet.
     sent: bool,
     /// Number of consecutive timeouts that return a flow to the first class; 0: none.
     aging: u64,
@@ -24,6 +24,8 @@ pub struct Example {
 struct Counted {
     /// Bytes sent since the count was 0.
     sent: u64,
+    /// The end of all packets so far, as an offset.
+    end: u64,
     /// Where bytes are counted from, as an offset.
     from: u64,
     acked: u64,
@@ -40,7 +42,7 @@ impl Policy for Example {
                 .range(c"1B", c"1GB")
                 .source(c"30 full packets"),
             Parameter::new(Type::Integer, c"growth", c"10", c"Ratio of each threshold to the one before it.").range(c"2", c"100"),
-            Parameter::new(Type::Flag, c"sent", c"false", c"Whether retransmitted bytes count again."),
+            Parameter::new(Type::Flag, c"sent", c"false", c"Whether bytes sent count, as in the authors' module."),
             Parameter::new(Type::Integer, c"aging", c"0", c"Consecutive timeouts that return a flow to the first class; 0: none.")
                 .range(c"0", c"100"),
         ],
@@ -65,9 +67,13 @@ impl Policy for Example {
     fn on_send(&mut self, packet: &mut Packet, _: &mut Cx<'_>) {
         packet.prio = 0;
         let Some(flow) = self.flows.get_mut(&packet.flow).filter(|_| packet.payload > 0) else { return };
-        let before = if self.sent { flow.sent } else { packet.offset.saturating_sub(flow.from) };
-        flow.sent += u64::from(packet.payload);
-        packet.prio = self.thresholds.iter().filter(|threshold| **threshold < before).count() as u8;
+        let end = packet.offset + u64::from(packet.payload);
+        if end > flow.end {
+            flow.sent += u64::from(packet.payload);
+            flow.end = end;
+        }
+        let before = if self.sent { flow.sent.saturating_sub(1) } else { packet.offset.saturating_sub(flow.from) };
+        packet.prio = self.thresholds.iter().filter(|threshold| **threshold <= before).count() as u8;
     }
 
     fn on_receive(&mut self, packet: &Packet, _: &mut Cx<'_>) {
@@ -81,7 +87,7 @@ impl Policy for Example {
         let Some(flow) = self.flows.get_mut(&flow).filter(|_| self.aging > 0) else { return };
         flow.timeouts += 1;
         if flow.timeouts >= self.aging {
-            *flow = Counted { from: flow.acked, acked: flow.acked, ..Counted::default() };
+            *flow = Counted { from: flow.acked, acked: flow.acked, end: flow.end, ..Counted::default() };
         }
     }
 
@@ -119,7 +125,7 @@ mod tests {
     fn a_flow_moves_down_at_each_threshold() {
         let (mut policy, mut simulator) = opened(0);
         let classes = [0, 1, 2, 3, 4, 5].map(|number| class(&mut policy, &mut simulator, number));
-        assert_eq!(classes, [0, 0, 0, 1, 1, 2]);
+        assert_eq!(classes, [0, 0, 1, 1, 2, 2]);
         // ACKs are in the first class.
         let mut ack = Packet { prio: 7, ..Packet::bare(5, Packet::ACK, 40) };
         simulator.policy(|cx| policy.on_send(&mut ack, cx));

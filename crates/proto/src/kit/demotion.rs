@@ -2,8 +2,8 @@
 //! and moves down one class at each demotion threshold. This file has the thresholds as parameters,
 //! the counting of bytes, and aging by consecutive timeouts.
 //!
-//! Source: W. Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data Centers", NSDI 2015, section 4; the authors' host
-//! module for counting and aging.
+//! Source: W. Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data Centers", NSDI 2015, section 4; the authors' ns-2
+//! (HKUST-SING/PIAS-NS2) and host module (HKUST-SING/PIAS-Software, `pias4`) for counting, the module for aging.
 
 use super::published;
 use super::traffic::Traffic;
@@ -15,9 +15,11 @@ use base::params::{Auto, Param, Problem, Raw};
 base::choice! {
     /// Which bytes of a flow are counted.
     pub enum Count {
-        /// The bytes before the packet's first byte: a retransmission keeps its class.
+        /// The bytes before the packet: the packet is in the class of its first byte, and a retransmission keeps
+        /// its class.
         Offset = "offset",
-        /// All bytes sent before the packet, retransmissions included.
+        /// The bytes of all packets so far, this one included, that ended beyond all packets before them: no
+        /// retransmissions. The packet is in the class of the last of these bytes.
         Sent = "sent",
     }
 }
@@ -27,6 +29,8 @@ base::choice! {
 pub struct Counted {
     /// Bytes sent since the count was 0.
     sent: u64,
+    /// The end of all packets so far, as an offset.
+    end: u64,
     /// Where bytes are counted from, as an offset.
     from: u64,
     /// All bytes below are acknowledged.
@@ -36,15 +40,18 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Returns the bytes that count before a packet with payload that is sent now.
+    /// Returns the bytes before the byte that classes a packet with payload, which is sent now.
     #[inline]
     pub fn on_send(&mut self, packet: &Packet, count: Count) -> u64 {
-        let before = match count {
+        let end = packet.offset + u64::from(packet.payload);
+        if end > self.end {
+            self.sent += u64::from(packet.payload);
+            self.end = end;
+        }
+        match count {
             Count::Offset => packet.offset.saturating_sub(self.from),
-            Count::Sent => self.sent,
-        };
-        self.sent += u64::from(packet.payload);
-        before
+            Count::Sent => self.sent.saturating_sub(1),
+        }
     }
     /// Handles a packet of the flow: an ACK of new bytes resets the count of consecutive timeouts.
     pub fn on_receive(&mut self, packet: &Packet) {
@@ -64,12 +71,18 @@ impl Counted {
     }
 }
 
-/// Returns the class of a packet with `bytes` bytes before it: the number of thresholds, in bytes,
-/// that are below `bytes`.
+/// Returns the class of a byte with `bytes` bytes before it: the number of thresholds, in bytes, that
+/// these bytes have reached.
 #[inline]
 pub fn class(thresholds: &[u64], bytes: u64) -> u8 {
-    let below = thresholds.iter().take_while(|threshold| **threshold < bytes).count();
-    u8::try_from(below).unwrap_or(u8::MAX)
+    let reached = thresholds.iter().take_while(|threshold| **threshold <= bytes).count();
+    u8::try_from(reached).unwrap_or(u8::MAX)
+}
+
+/// Returns the class of a size or a time between `bounds`: a value equal to a bound counts as below it.
+#[inline]
+pub fn class_of(bounds: &[u64], value: u64) -> u8 {
+    class(bounds, value.saturating_sub(1))
 }
 
 /// A list of limits as written in a scenario.

@@ -14,7 +14,7 @@
 //!
 //! | flow | level | class |
 //! |---|---|---|
-//! | without a deadline | one more for each threshold below the bytes before the packet | `2 level` |
+//! | without a deadline | one more for each threshold that the bytes before the packet have reached | `2 level` |
 //! | with a deadline | `L - 1` at the start, one less with each `1/L` of its time: where the urgency is `k / (L - k)`, k = 1, 2, ... | `2 level + 1` |
 //!
 //! Assumed:

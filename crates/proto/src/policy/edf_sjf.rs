@@ -205,8 +205,8 @@ impl Policy for EdfSjf {
         let deadline = flow.deadline();
         if let Some((times, sizes)) = &self.bounds {
             packet.prio = match deadline {
-                Some(deadline) => demotion::class(times, deadline.0.saturating_sub(cx.now.0)),
-                None => QUARTERS as u8 + demotion::class(sizes, self.size(packet.flow, flow.size_bytes())),
+                Some(deadline) => demotion::class_of(times, deadline.0.saturating_sub(cx.now.0)),
+                None => QUARTERS as u8 + demotion::class_of(sizes, self.size(packet.flow, flow.size_bytes())),
             };
             return;
         }

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | 1 | with a deadline | 0, reserved for these flows |
 //! | 2 | without a deadline, of known size | 1, and one more for each bound below the size |
-//! | 3 | without a deadline, of unknown size | 1, and one more for each threshold below the bytes sent |
+//! | 3 | without a deadline, of unknown size | 1, and one more for each threshold that the bytes sent have reached |
 //!
 //! Assumed:
 //! - The authors' code has no thresholds. The thresholds of type 3 are those of PIAS, computed
@@ -162,7 +162,7 @@ impl Policy for Karuna {
             return;
         }
         let known = self.is_known(flow);
-        let of = if known { Type::Known(Self::below(demotion::class(&self.sizes, view.size_bytes()))) } else { Type::Unknown };
+        let of = if known { Type::Known(Self::below(demotion::class_of(&self.sizes, view.size_bytes()))) } else { Type::Unknown };
         self.flows.insert(flow, (of, Counted::default()));
     }
     fn on_send(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) {

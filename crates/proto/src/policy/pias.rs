@@ -9,7 +9,9 @@
 //! 10 Gb/s, the default if the scenario does not set one.
 //!
 //! Assumed:
-//! - The class of a packet is that of its first byte: the first class whose threshold is not below the number of bytes before it.
+//! - The class of a packet is that of its first byte: one more for each threshold that the bytes before it have
+//!   reached. A threshold of 30 packets leaves 30 packets in the first class. With `count = "sent"` it is that of the
+//!   last byte that counts, as in the host module, where a packet counts if it ends beyond all packets before it.
 //! - Packets without payload are in the first class, for all flows and in both directions.
 //! - `auto` computes one threshold less than the switches have classes, for the sizes and the load
 //!   that the workloads offer: the thresholds with the least mean FCT if the levels are M/G/1
@@ -27,10 +29,8 @@
 //!   points of the published one, from 0.53 or 0.8 on, within 0.02: the tables in use differ below
 //!   these points.
 //! - With aging and `count = "offset"`, bytes are counted from the first one that was not acknowledged when the count went back to 0.
-//! - Timeouts are consecutive if no ACK of new bytes arrives between them.
-//!
-//! Deviates: with `count = "sent"`, retransmitted bytes count again, since the host module sees
-//! packets and not flows.
+//! - Timeouts are consecutive if no ACK of new bytes arrives between them. The host module sees packets and not
+//!   flows: it takes a retransmission after an idle time for a timeout.
 
 use super::{Cx, Policy};
 use crate::contract::Env;

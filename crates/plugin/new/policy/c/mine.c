@@ -8,7 +8,7 @@
 static const flowloom_parameter parameters[] = {
     {"first", "43800B", "1B", "1GB", "30 full packets", "The first threshold.", FLOWLOOM_SIZE, 0},
     {"second", "438000B", "1B", "1GB", "300 full packets", "The second threshold.", FLOWLOOM_SIZE, 0},
-    {"sent", "false", NULL, NULL, "the scripts of the authors", "Whether retransmitted bytes count again.", FLOWLOOM_FLAG, 0},
+    {"sent", "false", NULL, NULL, "the scripts of the authors", "Whether bytes sent count, not offsets.", FLOWLOOM_FLAG, 0},
     {"aging", "0", "0", "100", "off", "Consecutive timeouts that return a flow to the first class; 0: none.", FLOWLOOM_INTEGER, 0},
 };
 
@@ -18,7 +18,7 @@ struct host {
 
 /* A flow at its sender. */
 struct flow {
-    uint64_t open, sent, from, acked, timeouts;
+    uint64_t open, sent, from, acked, timeouts, end;
 };
 
 static struct flow *flow_of(const flowloom_policy_context *cx, uint32_t flow) { return cx->calls->state(cx->handle, flow); }
@@ -46,9 +46,15 @@ static int32_t on_send(void *own, const flowloom_policy_context *cx, flowloom_pa
     if (packet->payload == 0)
         return FLOWLOOM_OK;
     struct flow *flow = flow_of(cx, packet->flow);
-    uint64_t before = host->sent ? flow->sent : packet->offset > flow->from ? packet->offset - flow->from : 0;
-    flow->sent += packet->payload;
-    packet->prio = (uint8_t)((host->thresholds[0] < before) + (host->thresholds[1] < before));
+    uint64_t end = packet->offset + packet->payload;
+    if (end > flow->end) { /* A retransmission does not count. */
+        flow->sent += packet->payload;
+        flow->end = end;
+    }
+    uint64_t before = packet->offset > flow->from ? packet->offset - flow->from : 0;
+    if (host->sent)
+        before = flow->sent ? flow->sent - 1 : 0;
+    packet->prio = (uint8_t)((host->thresholds[0] <= before) + (host->thresholds[1] <= before));
     return FLOWLOOM_OK;
 }
 

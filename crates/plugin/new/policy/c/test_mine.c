@@ -33,7 +33,7 @@ int main(void) {
     assert(on_open(&own, &cx, 0) == FLOWLOOM_OK);
 
     /* A flow moves down at each threshold. */
-    const uint8_t expected[] = {0, 0, 0, 1, 1, 2};
+    const uint8_t expected[] = {0, 0, 1, 1, 2, 2};
     for (uint64_t number = 0; number < 6; number++)
         assert(class_of(number) == expected[number]);
 

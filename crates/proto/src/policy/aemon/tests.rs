@@ -84,10 +84,10 @@ fn urgent_flows_rise_in_odd_classes() {
 #[test]
 fn flows_without_a_deadline_fall_in_even_classes() {
     let mut four_levels = script(&four(), None);
-    assert_eq!(classes(&four_levels.open(0)), [0, 0, 0, 2, 2, 4, 4, 6, 6, 6]);
+    assert_eq!(classes(&four_levels.open(0)), [0, 0, 2, 2, 4, 4, 6, 6, 6, 6]);
     // A retransmission keeps its class.
     assert_eq!(classes(&four_levels.advance(ms(102.0))), [0]);
-    assert_eq!(classes(&script(&eight(), None).open(0)), [0, 0, 2, 4, 6, 8, 10, 12, 14, 14]);
+    assert_eq!(classes(&script(&eight(), None).open(0)), [0, 2, 4, 6, 8, 10, 12, 14, 14, 14]);
 }
 
 #[test]

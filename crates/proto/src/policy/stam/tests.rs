@@ -123,8 +123,8 @@ fn a_charged_header_lengthens_data_only() {
 fn bytes_sent_set_the_class_until_a_receiver_does() {
     let mut script = script(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
     // In each class, flows with deadlines go before those without.
-    assert_eq!(prios(&script.open(0)), [0, 0, 0, 2, 2, 4, 4, 4, 4, 4]);
-    assert_eq!(prios(&script.open(1)), [1, 1, 1, 3, 3, 5, 5, 5, 5, 5]);
+    assert_eq!(prios(&script.open(0)), [0, 0, 2, 2, 4, 4, 4, 4, 4, 4]);
+    assert_eq!(prios(&script.open(1)), [1, 1, 3, 3, 5, 5, 5, 5, 5, 5]);
     // An ACK without an order changes nothing.
     assert_eq!(prios(&script.ack(0, 1, None)), [4, 4]);
     // The window is cut before it grows again.

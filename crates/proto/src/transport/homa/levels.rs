@@ -80,7 +80,7 @@ impl Levels {
     /// Returns the level of unscheduled bytes of a message of `bytes` bytes.
     #[inline]
     pub fn unscheduled(&self, bytes: u64) -> u8 {
-        demotion::class(&self.cutoffs, bytes)
+        demotion::class_of(&self.cutoffs, bytes)
     }
 }
 
