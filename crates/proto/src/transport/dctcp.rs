@@ -22,6 +22,9 @@
 //!   since 2019): that cut may have been very small.
 //! - Retransmissions, SYN and SYNACK can be marked like all data (section 3.6; Linux); bare ACKs
 //!   cannot.
+//! - Alpha begins with 1, as in Linux and ns-3: the first mark halves the window. In the ns-2 program of the authors of
+//!   PIAS it begins with 0 and is 1/16 once a connection is open, because the ECE of the SYNACK counts as a mark
+//!   (`alpha = 0.0625`). Its scripts reuse connections, which keep alpha.
 //! - Alpha and the fraction of marked bytes are whole parts per billion, rounded down; the window is whole bytes, rounded down.
 //! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged; fractions of a byte are
 //!   carried over.
@@ -50,7 +53,7 @@ base::params! {
         /// Gain: the weight of one window of observation in alpha.
         g: Fraction = "0.0625" in Fraction(1)..=Fraction::ONE, "SIGCOMM 2010 section 4, Linux: 1/16";
         /// Initial value of alpha.
-        alpha: Fraction = "1" in Fraction(0)..=Fraction::ONE, "Linux, ns-3; ns-2: 0";
+        alpha: Fraction = "1" in Fraction(0)..=Fraction::ONE, "Linux, ns-3; ns-2: 0; authors of PIAS: 1/16 after the handshake";
         /// Smallest window in segments after a mark.
         min_cwnd: u32 = "1" in 1..=2, "ns-2; Linux: 2";
     }

@@ -17,6 +17,11 @@
 //! - Bytes sent are those that were sent at least once; retransmissions do not count.
 //! - `k` segments are whole bytes, rounded down.
 //! - `w_c` and `b` are parts per billion; the power is the same on every platform.
+//!
+//! Deviates: the published program does not follow eq. 2. In the ns-2 of the authors of PIAS (HKUST-SING/PIAS-NS2 5fb5867)
+//! congestion avoidance adds two segments per window, whatever the flow has sent: with window option 0 of the scripts each
+//! ACK counts twice, weighted and plain. Flows of web search at a load of 0.6 then take half as long in the mean as with
+//! the weight, and small flows a fifth longer. `growth = "two"` is this rule, for comparisons with its results.
 
 use super::dctcp::{self, Params as DctcpParams, Proportional};
 use crate::contract::Env;
@@ -37,6 +42,16 @@ pub const META: Meta = Meta {
     ..Meta::PLAIN
 };
 
+base::choice! {
+    /// Growth per window in congestion avoidance.
+    pub enum Step {
+        /// `k` segments.
+        Weighted = "weighted",
+        /// Two segments.
+        Two = "two",
+    }
+}
+
 base::params! {
     /// Parameters of L2DCT.
     pub struct Params {
@@ -45,6 +60,8 @@ base::params! {
         short_until: Bytes = "200KiB" in Bytes(0)..=Bytes(1_000_000_000_000), "ns-2 scripts of PIAS";
         /// A flow that has sent at least this has the smallest weight.
         long_from: Bytes = "1MiB" in Bytes(1)..=Bytes(1_000_000_000_000), "ns-2 scripts of PIAS";
+        /// Growth per window in congestion avoidance: `k` segments, or two.
+        growth: Step = "weighted", "eq. 2; ns-2 program of PIAS: `two`", quiet;
     }
 }
 
@@ -78,6 +95,7 @@ pub struct LessAttained {
     dctcp: Proportional,
     short_until: u64,
     long_from: u64,
+    growth: Step,
 }
 
 /// The state of one flow.
@@ -90,8 +108,9 @@ pub struct State {
 
 impl LessAttained {
     fn new(params: &Params, smss: u64) -> Self {
-        let Params { dctcp, short_until, long_from } = params;
-        LessAttained { dctcp: Proportional::new(dctcp, smss), short_until: short_until.0, long_from: long_from.0 }
+        let Params { dctcp, short_until, long_from, growth } = params;
+        let dctcp = Proportional::new(dctcp, smss);
+        LessAttained { dctcp, short_until: short_until.0, long_from: long_from.0, growth: *growth }
     }
     /// Returns w_c of a flow that has sent `sent` bytes.
     #[inline]
@@ -103,8 +122,11 @@ impl LessAttained {
     /// Returns the growth per window in congestion avoidance, in bytes.
     #[inline]
     fn step(&self, sent: u64) -> u64 {
-        // k = w_c / 2.5.
-        self.dctcp.smss * self.weight(sent).ppb() / SHORT.ppb()
+        match self.growth {
+            // k = w_c / 2.5.
+            Step::Weighted => self.dctcp.smss * self.weight(sent).ppb() / SHORT.ppb(),
+            Step::Two => 2 * self.dctcp.smss,
+        }
     }
 }
 
@@ -188,8 +210,11 @@ mod tests {
     /// depend on the bytes sent.
     #[test]
     fn growth_is_weighted_in_congestion_avoidance_only() {
-        let (rules, flow) = (rules(0.0), script::flow(0, 1));
-        for (sent, ssthresh, added) in [(0, 0, SMSS), (1 << 20, 0, 73), (1 << 20, u64::MAX, 10 * SMSS)] {
+        let flow = script::flow(0, 1);
+        let weighted = [(0, 0, SMSS), (1 << 20, 0, 73), (1 << 20, u64::MAX, 10 * SMSS)].map(|row| (Step::Weighted, row));
+        let two = [(Step::Two, (0, 0, 2 * SMSS)), (Step::Two, (1 << 20, 0, 2 * SMSS))];
+        for (growth, (sent, ssthresh, added)) in weighted.into_iter().chain(two) {
+            let rules = LessAttained { growth, ..rules(0.0) };
             let (mut state, mut window) = (rules.open(&flow), Window { cwnd: 10 * SMSS, ssthresh });
             rules.on_sent(&mut state, Time::ZERO, sent);
             for _ in 0..10 {
@@ -197,7 +222,7 @@ mod tests {
             }
             // The window grows during the round, so that slightly less is added.
             let seen = window.cwnd - 10 * SMSS;
-            assert!(seen <= added && 20 * (added - seen) <= added, "{sent}: {seen}, not {added}");
+            assert!(seen <= added && 10 * (added - seen) <= added, "{growth:?} {sent}: {seen}, not {added}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! One flow at its sender: windows, SACK, timeouts and probe mode.
 
-use super::{Block, Env, Params, Priority};
+use super::{Block, Env, Params, Priority, Sacked};
 use crate::packet::{Kind, Packet};
 use crate::ranges::Ranges;
 use base::{Dur, Limit};
@@ -14,6 +14,8 @@ pub(super) struct Config {
     pub(super) rto: Dur,
     probe_after: u32,
     priority: Priority,
+    /// SACKed bytes widen the window, and are not retransmitted.
+    widens: bool,
     pub(super) handshake: bool,
 }
 
@@ -67,6 +69,7 @@ impl Config {
             rto: params.rto.or(Dur(env.max_rtt.0.saturating_mul(3))),
             probe_after: params.probe_after,
             priority: params.priority,
+            widens: params.sacked == Sacked::Widen,
             handshake: params.handshake,
         }
     }
@@ -98,13 +101,14 @@ impl Sender {
             let probe = (self.cum_ack, 1, Kind::PROBE);
             return (self.phase == Phase::Probe { due: true }).then_some(probe);
         }
-        if !self.sacked.is_empty()
+        if config.widens
+            && !self.sacked.is_empty()
             && let Some(held) = self.sacked.containing(self.next_seq)
         {
             self.next_seq = held.end;
         }
         let len = (config.mss - self.next_seq % config.mss).min(self.size - self.next_seq);
-        let window = u64::from(self.cwnd) * config.mss + self.sacked_bytes;
+        let window = u64::from(self.cwnd) * config.mss + if config.widens { self.sacked_bytes } else { 0 };
         let fits = self.next_seq + len - self.cum_ack <= window;
         (len > 0 && fits).then_some((self.next_seq, len as u16, Kind::DATA))
     }
@@ -290,6 +294,18 @@ mod tests {
         // At ssthresh: one packet more per two ACKs.
         assert_eq!(segments(&h.packet(ack(4, 0..4))), [5]);
         assert_eq!(segments(&h.packet(ack(5, 0..5))), [6, 7]);
+    }
+
+    #[test]
+    fn sacked_bytes_may_neither_widen_the_window_nor_be_skipped() {
+        let mut h = host(&Params { sacked: Sacked::Ignore, ..Params::defaults() }, &[100 * MSS]);
+        h.open(0);
+        assert_eq!(h.packet(ack(0, 1..3)), []);
+        // The priority number leaves them out.
+        let sent = h.advance(at(RTO_NS));
+        assert_eq!((segments(&sent), u64::from(sent[0].rank)), (vec![0], 98 * MSS));
+        // The receiver has segments 1 and 2, which are retransmitted.
+        assert_eq!(segments(&h.packet(ack(1, 0..1))), [1, 2]);
     }
 
     #[test]
