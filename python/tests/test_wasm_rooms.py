@@ -51,8 +51,9 @@ def changed(room: str, *pairs: tuple[str, str]) -> bytes:
 
 
 def systems(room: str, *values: str) -> str:
-    """A scenario whose systems differ in one part."""
-    parts = [{**SYSTEM, room: value, "label": f"'{n}'"} for n, value in enumerate(values)]
+    """A scenario whose systems differ in one part. Its policies have the same kind of host."""
+    host = {"nic": "'ns2'"} if room == "policy" else {}
+    parts = [{**SYSTEM, **host, room: value, "label": f"'{n}'"} for n, value in enumerate(values)]
     return NET + "".join("[[system]]\n" + "".join(f"{key} = {value}\n" for key, value in part.items()) for part in parts)
 
 
@@ -255,7 +256,7 @@ NUMBER = {
 # The sizes of machines and of states.
 BLOCKS = {
     "qdisc": '"\\70\\00\\00\\00\\00\\00\\00\\00" "\\00\\00\\00',
-    "policy": '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\28\\00\\00',
+    "policy": '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\30\\00\\00',
 }
 FIRST_BYTE = len('"\\00')
 
@@ -453,7 +454,7 @@ OWN = {
     ),
     "policy: no states": (
         "policy",
-        ('"\\20\\00\\00\\00\\00\\00\\00\\00" "\\28', '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\00'),
+        ('"\\20\\00\\00\\00\\00\\00\\00\\00" "\\30', '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\00'),
         "on_open",
         "it calls `state`, but its `state_size` is 0",
     ),
@@ -520,8 +521,8 @@ def test_a_module_that_fails_ends_the_run(name: str, folder: Path, capfd: pytest
 
 def test_states_that_do_not_fit_end_the_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     memory = ('(memory (export "memory") 1)', '(memory (export "memory") 255)')
-    old = '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\28\\00\\00\\00\\00'
-    (folder / "mine.wasm").write_bytes(changed("policy", memory, (old, old.replace("\\28\\00\\00", "\\00\\00\\10"))))
+    old = '"\\20\\00\\00\\00\\00\\00\\00\\00" "\\30\\00\\00\\00\\00'
+    (folder / "mine.wasm").write_bytes(changed("policy", memory, (old, old.replace("\\30\\00\\00", "\\00\\00\\10"))))
     (folder / "s.toml").write_text(systems("policy", mine()))
     assert command.main(["run", "s.toml"]) == 2
     error = capfd.readouterr().err

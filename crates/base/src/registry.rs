@@ -31,6 +31,12 @@ pub struct Meta {
     /// Whether it writes the ranks of packets, or its own header in place of the rank. Only one
     /// part of a system may do so.
     pub ranks: bool,
+    /// Whether a policy sets the classes or ranks of data, so that hosts whose flows take turns let
+    /// the flow with the best class send first.
+    pub classes: bool,
+    /// The host in the program or system that the source of a transport or policy measured: how the
+    /// packets of its flows reach the NIC, and how that differs from the default of flowloom.
+    pub host: &'static str,
     /// Bytes by which a policy may lengthen packets beyond the MTU. Ports must have room for
     /// packets of this length.
     pub lengthens: u16,
@@ -88,6 +94,8 @@ impl Meta {
         knows: &[],
         many_paths: false,
         ranks: false,
+        classes: false,
+        host: "",
         lengthens: 0,
         kinds: &[],
         takes: &[],

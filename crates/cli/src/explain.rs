@@ -94,6 +94,9 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
         let _ = writeln!(text, "\nIt runs on: {}", plain(machine.lines().next().unwrap_or_default()));
         write_parts(&mut text, &tagged(&machine));
     }
+    if !entry.meta.host.is_empty() {
+        let _ = writeln!(text, "\nHost of the source: {}", entry.meta.host);
+    }
     let needs = needs(&entry.meta.needs);
     if !needs.is_empty() {
         let _ = writeln!(text, "\nNeeds: {needs}");

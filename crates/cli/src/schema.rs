@@ -172,7 +172,9 @@ fn system() -> Value {
     let mut nic = self::keys(table("system.nic"), Swept::Yes);
     // The kind may be left out: then it is the discipline of the switches, with other parameters.
     nic.insert("qdisc".to_owned(), json!({"anyOf": [reference("qdisc"), {"type": "object"}]}));
-    keys.insert("nic".to_owned(), object(nic, &[]));
+    let kind = self::keys(table("system.nic"), Swept::No).remove("kind").unwrap_or_default();
+    nic.insert("kind".to_owned(), kind.clone());
+    keys.insert("nic".to_owned(), json!({"anyOf": [kind, object(nic, &[])]}));
     // No key is required: a policy may imply its transport.
     object(keys, &[])
 }

@@ -10,8 +10,10 @@ use crate::flow::{Flow, Sample};
 use crate::host::{FlowTable, HostEvent, HostIo, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
+use crate::turns::RoundRobin;
 use base::params::Problem;
 use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
+use std::ops::Range;
 
 /// A transport: the state machine of one host.
 pub trait Transport {
@@ -25,6 +27,16 @@ pub trait Transport {
     /// Returns the next packet, when the NIC can take one. `None` means that no packet is ready
     /// before another method is called.
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+    /// Returns the queue of the flows that take turns; `None` for a transport with an order of its
+    /// own. A host whose policy sets classes lets the flow with the best class send first.
+    fn turns(&mut self) -> Option<&mut RoundRobin> {
+        None
+    }
+    /// Returns the flow and the bytes of the packet that a flow in [`Transport::turns`] would send
+    /// now.
+    fn next_of(&self, _turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+        None
+    }
     /// Forgets the state of a flow that this host sends. Returns whether the flow was open.
     fn remove_sender(&mut self, flow: FlowId) -> bool;
     /// Gives up a flow that this host sends: if the flow is open, the sender forgets it and calls

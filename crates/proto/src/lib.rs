@@ -35,6 +35,7 @@ pub mod policy_script;
 pub mod ranges;
 pub mod reassembly;
 pub mod transport;
+pub mod turns;
 
 pub use contract::{Bursts, Cx, Env, SharedSequence, Timeout, Timers, Transport};
 pub use flow::{Flow, FlowStats};

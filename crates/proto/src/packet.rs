@@ -3,6 +3,7 @@
 use base::header::Header;
 use base::registry::Meta;
 use base::{FlowId, Slab, Time, Wire};
+use std::ops::Range;
 
 /// Number of route bytes in a packet: the largest number of switches on a source route.
 pub const ROUTE_HOPS: usize = 6;
@@ -215,6 +216,11 @@ impl Packet {
     pub fn step(&mut self) {
         self.route.copy_within(1.., 0);
         self.route[ROUTE_HOPS - 1] = ASK;
+    }
+    /// Returns the bytes of the flow that the payload holds.
+    #[inline]
+    pub fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.payload)
     }
     /// Returns whether all these flag bits are set.
     #[inline]

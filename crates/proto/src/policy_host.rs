@@ -10,7 +10,7 @@
 use crate::contract::{self, Transport as _};
 use crate::host::HostEvent;
 use crate::packet::Packet;
-use crate::policy::{AnyPolicy, Cx, Own, Policy};
+use crate::policy::{AnyPolicy, Cx, Own, Policy, Urgency};
 use crate::transport::AnyTransport;
 use base::registry::Meta;
 use base::{FlowId, Time, Timers};
@@ -19,13 +19,22 @@ use base::{FlowId, Time, Timers};
 pub struct PolicyHost<P = AnyPolicy> {
     policy: P,
     own: Own,
+    /// Whether the flow whose next packet has the best class sends first.
+    by_class: bool,
 }
 
 impl<P: Policy> PolicyHost<P> {
     /// Creates the policy with its META, and the number of counters that the system has before the
     /// policy's own.
     pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> PolicyHost<P> {
-        PolicyHost { policy, own: Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() } }
+        let own = Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() };
+        PolicyHost { policy, own, by_class: false }
+    }
+    /// Lets the flow whose next packet has the best class and rank send first, if the policy sets
+    /// any and the flows of the transport take turns.
+    pub fn by_class(mut self) -> PolicyHost<P> {
+        self.by_class = self.own.meta.classes;
+        self
     }
     /// Returns the policy.
     pub fn policy(&self) -> &P {
@@ -43,6 +52,26 @@ impl<P: Policy> PolicyHost<P> {
     /// Called when the application opens a flow.
     pub fn on_open(&mut self, flow: FlowId, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
         self.with(transport, cx, |policy, cx| policy.on_open(flow, cx));
+    }
+    /// Called before the transport is polled: puts the flows that take turns in the order of their classes.
+    #[inline]
+    pub fn before_poll(&mut self, transport: &mut AnyTransport, cx: &mut contract::Cx<'_>) {
+        if self.by_class {
+            self.sort(transport, cx);
+        }
+    }
+    fn sort(&mut self, transport: &mut AnyTransport, cx: &mut contract::Cx<'_>) {
+        let Some(mut turns) = transport.turns().map(std::mem::take) else { return };
+        self.with(transport, cx, |policy, cx| {
+            // A flow that cannot send now comes last.
+            turns.sort(|turn| match cx.transport.next_of(turn) {
+                Some((flow, bytes)) => (false, policy.urgency(flow, bytes, cx)),
+                None => (true, Urgency::default()),
+            });
+        });
+        if let Some(place) = transport.turns() {
+            *place = turns;
+        }
     }
     /// Called when the NIC takes a packet.
     #[inline]

@@ -12,8 +12,8 @@ What each transport needs of switches and of hosts, what it knows of a flow befo
 \"Default\" is what is used unless the scenario sets it. `flowloom check` refuses a system without the other needs, and warns if marks are missing.
 `flowloom explain NAME` shows the parameters and the assumptions.
 
-| transport | needs of switches | needs of hosts | knows | source |
-|---|---|---|---|---|
+| transport | needs of switches | needs of hosts | knows | host of the source | source |
+|---|---|---|---|---|---|
 ";
 
 const COUNTERS: &str = "
@@ -79,7 +79,8 @@ fn of_switches(entry: &Entry) -> String {
 fn of_hosts(entry: &Entry) -> String {
     let meta = entry.meta;
     let mut all: Vec<String> = [slot(entry, "the policy", "policy", meta.needs.policy)].into_iter().flatten().collect();
-    let (_, nic) = implied(entry, "nic");
+    let (kind, nic) = implied(entry, "nic");
+    all.extend(kind.map(|kind| format!("hosts as `{kind}` by default")));
     if !nic.is_empty() {
         all.push(format!("a NIC with {} by default", nic.join(", ")));
     }
@@ -100,7 +101,7 @@ fn text() -> String {
     for entry in ROOM.entries {
         let knows = if entry.meta.knows.is_empty() { "nothing".to_owned() } else { entry.meta.knows.join(", ") };
         let (switches, hosts) = (of_switches(entry), of_hosts(entry));
-        rows += &format!("| `{}` | {switches} | {hosts} | {knows} | {} |\n", entry.name, entry.meta.source);
+        rows += &format!("| `{}` | {switches} | {hosts} | {knows} | {} | {} |\n", entry.name, entry.meta.host, entry.meta.source);
         for counter in entry.meta.counters {
             counters += &format!("| `{}.{}` | {} | {} |\n", entry.name, counter.name, counter.unit, counter.about);
         }
@@ -131,5 +132,10 @@ fn each_need_has_its_text() {
     assert!(row("dctcp").contains("queues `ecn_threshold` by default; marks |"));
     assert!(row("expresspass").contains("the same cables |"));
     assert!(row("pfabric").contains("a NIC with `low_water = 1B` by default; no policy that ranks packets | size |"));
+    assert!(row("botcp").contains("| hosts as `ns2` by default | nothing | ns-2: "));
+    assert!(
+        ROOM.entries.iter().chain(proto::policy::ROOM.entries).all(|entry| !entry.meta.host.is_empty()),
+        "an entry without a host"
+    );
     assert!(text().contains("| `mptcp.subflows` |  | subflows"));
 }

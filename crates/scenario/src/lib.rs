@@ -65,6 +65,6 @@ pub use scenario::Scenario;
 pub use system::engine::{Engine, EngineKind};
 pub use system::envs::Envs;
 pub use system::ideal::IdealName;
-pub use system::slots::{Nic, SLOTS, Slot, System, SystemPart, Unfilled};
+pub use system::slots::{HostKind, Nic, SLOTS, Slot, System, SystemPart, Unfilled};
 pub use text::diag::{Diagnostic, Diagnostics, Style};
 pub use wasm::set_wasmtime;

@@ -3,6 +3,7 @@
 
 use crate::checks::check::check;
 use crate::checks::cut_off::cut_off;
+use crate::checks::hosts;
 use crate::checks::notes::notes;
 use crate::checks::queues;
 use crate::checks::warn::warnings;
@@ -55,6 +56,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let mut resolved = of_plan(&draft, &root, &origins);
     let warnings = warnings(&draft, &files);
     let notes = notes(&draft, &files);
+    let hosts = hosts::lines(&draft);
     let queues = queues::lengths(&draft);
     let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
@@ -63,7 +65,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
         return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
     }
     resolved.push_str(counted(&plan));
-    resolved.push_str(&comments(&queues));
+    resolved.push_str(&comments(&queues, hosts));
     resolved.push_str(&of_events(&plan));
     resolved.push_str(&notes);
     plan.resolved = resolved;
@@ -102,13 +104,14 @@ fn never_steady(plan: &Plan, root: &Table) -> Option<Item> {
     Some(Item::new(entry.key_at, message, "there is no steady state", hint))
 }
 
-/// Returns queue lengths as comments.
-fn comments(queues: &[QueueLength]) -> String {
+/// Returns queue lengths as comments, before the lines of hosts.
+fn comments(queues: &[QueueLength], hosts: Vec<String>) -> String {
     const MOST: usize = 40;
     let mut lines: Vec<String> = queues.iter().take(MOST).map(queues::line).collect();
     if queues.len() > MOST {
         lines.push(format!("# and {} more lengths of queues\n", queues.len() - MOST));
     }
+    lines.extend(hosts);
     if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 

@@ -1,6 +1,6 @@
 //! Plans of scenarios that can run: their points, the written plan, and the flows that are drawn.
 
-use scenario::{Options, Plan};
+use scenario::{HostKind, Options, Plan};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -139,6 +139,10 @@ fn host_ports_follow_the_switches() {
     let limited = nic("qdisc = { kind = 'strict', classes = 3 }\nnic = { qdisc = { limit = '20KB' } }");
     assert_eq!(limited, r#"strict ["3", "prio", "20KB", "arriving", "unlimited"]"#);
     assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
+    // A host like ns-2's has the limit of the ports, too.
+    let limited = "qdisc = { kind = 'droptail', limit = '9pkt' }";
+    assert_eq!(nic(&format!("{limited}\nnic = 'ns2'")), r#"droptail ["9pkt"]"#);
+    assert_eq!(nic(&format!("{limited}\nnic = {{ kind = 'ns2', qdisc = {{ limit = '20KB' }} }}")), r#"droptail ["20KB"]"#);
 }
 
 /// Each port has the limit and the threshold for its own rate, and `check` prints them.
@@ -694,6 +698,17 @@ fn entries_imply_settings_of_other_parts() {
     assert_eq!(of("transport = 'dctcp'\nqdisc = 'droptail'").qdisc.name(), "droptail");
     let low_water = |nic: &str| of(&format!("transport = 'pfabric'\nqdisc = 'pfabric'\n{nic}")).nic.low_water_bytes;
     assert_eq!([low_water(""), low_water("nic = { low_water = '3KB' }")], [Some(1), Some(3000)]);
+    assert_eq!([low_water("nic = 'pull'"), low_water("nic = 'ns2'")], [Some(1), None]);
+    // A transport that chooses its packets late, and a low-water mark of the scenario, keep the kind of host.
+    let host = |system: &str| {
+        let nic = of(system).nic;
+        (nic.kind, nic.low_water_bytes)
+    };
+    assert_eq!(host("transport = 'dctcp'\npolicy = 'pias'"), (HostKind::Ns2, None));
+    assert_eq!(host("transport = 'dctcp'\npolicy = 'pias'\nnic = 'pull'"), (HostKind::Pull, Some(3000)));
+    assert_eq!(host("transport = 'dctcp'\npolicy = 'pias'\nnic.low_water = 'unlimited'"), (HostKind::Pull, None));
+    assert_eq!(host("transport = 'timely'\npolicy = 'pias'"), (HostKind::Pull, Some(1)));
+    assert_eq!(host("transport = 'dctcp'\npolicy = 'karuna'\nqdisc = 'strict'"), (HostKind::Pull, Some(3000)));
     let of_qdisc = |system: &scenario::System, key: &str| {
         let qdisc = system.parts().into_iter().find(|part| part.slot.name == "qdisc").expect("every system has one");
         qdisc.values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)

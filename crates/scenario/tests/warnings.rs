@@ -245,6 +245,30 @@ fn a_precision_with_given_seeds_has_no_effect() {
     assert_eq!(warned(&format!("seed = \"auto\"\nprecision = \"5%\"{SOUND}")), []);
 }
 
+#[test]
+fn systems_with_different_hosts_are_not_comparable() {
+    let host = |label: &str, nic: &str| changed(&format!("label = \"{label}\""), &format!("label = \"{label}\"\nnic = \"{nic}\""));
+    let message = "packets of `DCTCP` wait with their flows, but packets of `TCP` at the NIC";
+    assert_eq!(host("TCP", "ns2"), [(11, message.to_owned())]);
+    assert_eq!(host("TCP", "turns"), []);
+    let all = SOUND.replace("[[system]]", "[[system]]\nnic = \"ns2\"");
+    assert_eq!(warned(&all), []);
+    // pFabric chooses its packets itself: how those of the others reach the NIC is no difference to it.
+    assert_eq!(warned(&all.replacen("nic = \"ns2\"\nlabel = \"pFabric\"", "label = \"pFabric\"", 1)), []);
+    for (line, kind) in [
+        ("# TCP: host: `pull`: flows take turns\n", ""),
+        ("# pFabric: host: `pull`: the transport chooses the packet that the NIC asks for\n", ""),
+        ("# TCP: host: `ns2`: all packets wait at the NIC, in a queue like those of switch ports\n", "nic = \"ns2\""),
+        (
+            "# TCP: host: `pull`: the flow whose next packet has the best class or rank sends next\n",
+            "nic = \"pull\"\npolicy = \"pias\"",
+        ),
+    ] {
+        let plan = load(&SOUND.replace("label = \"TCP\"", &format!("label = \"TCP\"\n{kind}")));
+        assert!(plan.resolved().contains(line), "{line}{}", plan.resolved());
+    }
+}
+
 /// The flow engine has neither transports nor queues. A scenario that runs under both engines has
 /// no warning.
 #[test]

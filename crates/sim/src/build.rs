@@ -33,7 +33,7 @@ use plugin::group::together;
 use proto::host::FlowTable;
 use proto::policy_host::PolicyHost;
 use proto::{Flow, Kind, Packet};
-use scenario::{Envs, RunSpec};
+use scenario::{Envs, HostKind, RunSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,7 +79,10 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     let policy = spec.system.policy.as_ref();
     let policy_hosts: Vec<PolicyHost> = (0..net.hosts().len() as u32)
         .filter_map(|host| Some((policy?, envs.transport(HostId(host)))))
-        .map(|(policy, env)| PolicyHost::new(policy.build(&env), policy.meta(), transport_counters))
+        .map(|(policy, env)| {
+            let host = PolicyHost::new(policy.build(&env), policy.meta(), transport_counters);
+            if spec.system.nic.kind == HostKind::Pull { host.by_class() } else { host }
+        })
         .collect();
     let receivers = build_receivers(spec, &envs);
     let control =

@@ -211,7 +211,8 @@ def bounds(results: Data, run: Run) -> dict[str, float]:
     mtu = str(config.get("mtu", "1500B"))
     found: dict[str, float] = {}
     for room, part in system.items():
-        if not isinstance(part, dict) or "kind" not in part:
+        # `nic.kind` names a kind of host, not an entry.
+        if not isinstance(part, dict) or "kind" not in part or room == "nic":
             continue
         for name in queue_lengths(room, part["kind"]):
             written = part.get(name)

@@ -11,6 +11,7 @@ use crate::contract::Env;
 use crate::packet::{Kind, Packet};
 use base::Limit;
 use base::params::{Auto, Param, Problem, Raw};
+use std::ops::Range;
 
 base::choice! {
     /// Which bytes of a flow are counted.
@@ -43,13 +44,20 @@ impl Counted {
     /// Returns the bytes before the byte that classes a packet with payload, which is sent now.
     #[inline]
     pub fn on_send(&mut self, packet: &Packet, count: Count) -> u64 {
-        let end = packet.offset + u64::from(packet.payload);
-        if end > self.end {
+        let bytes = packet.bytes();
+        let before = self.before(&bytes, count);
+        if bytes.end > self.end {
             self.sent += u64::from(packet.payload);
-            self.end = end;
+            self.end = bytes.end;
         }
+        before
+    }
+    /// Returns the bytes before the byte that classes a packet with these bytes of the flow, if it is sent now.
+    #[inline]
+    pub fn before(&self, bytes: &Range<u64>, count: Count) -> u64 {
         match count {
-            Count::Offset => packet.offset.saturating_sub(self.from),
+            Count::Offset => bytes.start.saturating_sub(self.from),
+            Count::Sent if bytes.end > self.end => (self.sent + bytes.end - bytes.start).saturating_sub(1),
             Count::Sent => self.sent.saturating_sub(1),
         }
     }

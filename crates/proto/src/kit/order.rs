@@ -1,27 +1,9 @@
-//! The order in which a host's flows send: round robin, by a key per flow (SRPT: bytes left, EDF:
-//! deadline), or by a key per packet.
+//! The order in which a host's flows send: by a key per flow (SRPT: bytes left, EDF: deadline), or by a key
+//! per packet. Flows that take turns have a queue of [`crate::turns`].
 
 use base::{FlowId, FlowMap};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
-/// A round-robin queue of flows. The caller keeps a flag per flow: a flow in the queue must not be
-/// added again.
-#[derive(Clone, Debug, Default)]
-pub struct RoundRobin(VecDeque<FlowId>);
-
-impl RoundRobin {
-    /// Adds `flow` to the end of the queue.
-    #[inline]
-    pub fn add(&mut self, flow: FlowId) {
-        self.0.push_back(flow);
-    }
-    /// Removes the flow whose turn it is; the caller adds it again to keep it in the queue.
-    #[inline]
-    pub fn take(&mut self) -> Option<FlowId> {
-        self.0.pop_front()
-    }
-}
+use std::collections::BinaryHeap;
 
 /// Flows by key, the smallest first, ties by flow id. An indexed binary heap.
 #[derive(Clone, Debug, Default)]
@@ -134,22 +116,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn flows_take_turns() {
-        let mut order = RoundRobin::default();
-        for id in [3, 1, 2] {
-            order.add(FlowId(id));
-        }
-        let mut turns = Vec::new();
-        while let Some(flow) = order.take() {
-            turns.push(flow.0);
-            if turns.len() < 5 {
-                order.add(flow);
-            }
-        }
-        assert_eq!(turns, [3, 1, 2, 3, 1, 2, 3]);
-    }
 
     #[test]
     fn packets_go_by_key_and_arrival() {

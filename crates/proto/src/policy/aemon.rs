@@ -26,13 +26,14 @@
 //! - After its deadline a flow stays in level 0.
 //! - Packets without payload are in the first class, for all flows and in both directions.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Thresholds};
 use crate::packet::Packet;
 use base::params::{Auto, Param as _, Problem};
 use base::registry::{Meta, Needs};
-use base::{Dur, Time};
+use base::{Dur, FlowId, Time};
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -40,6 +41,7 @@ pub const META: Meta = Meta {
     source: "Wang et al., APNet 2017; Zang et al., 2019",
     needs: Needs { deadlines: true, ..Needs::NONE },
     implies: &[
+        ("nic.kind", "ns2"),
         ("policy.thresholds", "30pkt, 100pkt, 300pkt"),
         ("transport.kind", "aemon"),
         ("qdisc.kind", "strict"),
@@ -47,7 +49,9 @@ pub const META: Meta = Meta {
         ("qdisc.mark", "auto"),
     ],
     knows: &["deadline"],
+    classes: true,
     packets_only: "it gives packets classes",
+    host: "ns-2 in the comparison of STAM's paper: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 
@@ -120,15 +124,14 @@ impl Aemon {
 
 impl Policy for Aemon {
     fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
-        packet.prio = 0;
-        if packet.payload == 0 {
-            return;
-        }
-        let flow = cx.flow(packet.flow);
-        packet.prio = match flow.deadline() {
+        packet.prio = if packet.payload == 0 { 0 } else { self.urgency(packet.flow, packet.bytes(), cx).prio };
+    }
+    fn urgency(&self, flow: FlowId, bytes: Range<u64>, cx: &Cx<'_>) -> Urgency {
+        let flow = cx.flow(flow);
+        Urgency::class(match flow.deadline() {
             Some(deadline) => 2 * self.urgent(flow.start(), deadline, cx.now) + 1,
-            None => 2 * demotion::class(&self.thresholds, packet.offset),
-        };
+            None => 2 * demotion::class(&self.thresholds, bytes.start),
+        })
     }
     fn notes(&self) -> Vec<String> {
         self.note.iter().cloned().collect()

@@ -73,6 +73,7 @@ pub const META: Meta = Meta {
         Counter { name: "replies", unit: "packets", about: "Replies to these queries that arrived." },
         Counter { name: "moves", unit: "paths", about: "Moves of the flow to another path." },
     ],
+    host: "that of the transport; the policy orders no packets",
     ..Meta::PLAIN
 };
 

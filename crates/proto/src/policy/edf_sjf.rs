@@ -33,7 +33,7 @@
 //!   Zang et al.; the bounds of the sizes are the quartiles of the flows that the workloads offer.
 //! - A time or size equal to a bound counts as below it. After the deadline the time left is zero.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Limits};
 use crate::kit::traffic::Traffic;
@@ -41,16 +41,19 @@ use crate::packet::{Kind, Packet};
 use base::params::{Auto, Param, Problem, Raw};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Time};
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "EDF+SJF: earliest deadline first, then shortest flow first; knows deadlines and sizes",
     source: "Hong et al. (PDQ), SIGCOMM 2012; Zang et al., 2019",
     needs: Needs { deadlines: true, ..Needs::NONE },
-    implies: &[("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "auto")],
+    implies: &[("nic.kind", "ns2"), ("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "auto")],
     ranks: true,
     knows: &["size", "deadline"],
+    classes: true,
     packets_only: "it gives packets ranks",
+    host: "ns-2 in the comparison of STAM's paper: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 
@@ -197,21 +200,21 @@ impl Policy for EdfSjf {
         }
     }
     fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
-        (packet.prio, packet.rank) = (0, 0);
-        if packet.payload == 0 {
-            return;
-        }
-        let flow = cx.flow(packet.flow);
+        let Urgency { prio, rank } =
+            if packet.payload == 0 { Urgency::default() } else { self.urgency(packet.flow, packet.bytes(), cx) };
+        (packet.prio, packet.rank) = (prio, rank);
+    }
+    fn urgency(&self, id: FlowId, _bytes: Range<u64>, cx: &Cx<'_>) -> Urgency {
+        let flow = cx.flow(id);
         let deadline = flow.deadline();
         if let Some((times, sizes)) = &self.bounds {
-            packet.prio = match deadline {
+            return Urgency::class(match deadline {
                 Some(deadline) => demotion::class_of(times, deadline.0.saturating_sub(cx.now.0)),
-                None => QUARTERS as u8 + demotion::class_of(sizes, self.size(packet.flow, flow.size_bytes())),
-            };
-            return;
+                None => QUARTERS as u8 + demotion::class_of(sizes, self.size(id, flow.size_bytes())),
+            });
         }
-        let rank = deadline.map_or_else(|| by_size(self.size(packet.flow, flow.size_bytes())), by_deadline);
-        (packet.prio, packet.rank) = ((rank >> 32) as u8, rank as u32);
+        let rank = deadline.map_or_else(|| by_size(self.size(id, flow.size_bytes())), by_deadline);
+        Urgency { prio: (rank >> 32) as u8, rank: rank as u32 }
     }
     fn on_receive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {
         if packet.kind == Kind::ACK

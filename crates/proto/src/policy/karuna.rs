@@ -27,7 +27,7 @@
 //! - Packets without payload are in the first class, for all flows and in both directions.
 //! - With aging and `count = "offset"`, bytes are counted from the first one that was not acknowledged when the count went back to 0.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Count, Counted, Limits, Thresholds};
 use crate::kit::traffic::Traffic;
@@ -35,6 +35,7 @@ use crate::packet::Packet;
 use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{FlowId, FlowMap, Fraction, Rng};
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -49,7 +50,9 @@ pub const META: Meta = Meta {
         ("qdisc.mark", "auto"),
     ],
     knows: &["size", "deadline"],
+    classes: true,
     packets_only: "it gives packets classes",
+    host: "Linux for the kernel module: a queue for each class",
     ..Meta::PLAIN
 };
 
@@ -175,6 +178,13 @@ impl Policy for Karuna {
             Type::Known(class) => *class,
             Type::Unknown => Self::below(demotion::class(&self.thresholds, counted.on_send(packet, self.count))),
         };
+    }
+    fn urgency(&self, flow: FlowId, bytes: Range<u64>, _cx: &Cx<'_>) -> Urgency {
+        Urgency::class(match self.flows.get(flow) {
+            None => 0,
+            Some((Type::Known(class), _)) => *class,
+            Some((Type::Unknown, counted)) => Self::below(demotion::class(&self.thresholds, counted.before(&bytes, self.count))),
+        })
     }
     fn on_receive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {
         if self.aging.is_some()

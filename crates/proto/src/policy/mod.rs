@@ -21,6 +21,7 @@ use crate::transport::AnyTransport;
 use base::registry::Meta;
 use base::{FlowId, HostId, Rng, Slab, Time, TimerKey, Timers};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub mod aemon;
@@ -39,12 +40,29 @@ base::registry! {
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
+        fn urgency(&self, flow: FlowId, bytes: Range<u64>, cx: &Cx<'_>) -> Urgency;
         fn on_receive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) -> bool;
         fn on_timeout(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_finish(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_close(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
         fn notes(&self) -> Vec<String>;
+    }
+}
+
+/// The class and the rank of a packet; less is more urgent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Urgency {
+    /// Class.
+    pub prio: u8,
+    /// Rank within the class.
+    pub rank: u32,
+}
+
+impl Urgency {
+    /// Returns a class without ranks.
+    pub fn class(prio: u8) -> Urgency {
+        Urgency { prio, rank: 0 }
     }
 }
 
@@ -55,6 +73,11 @@ pub trait Policy {
     /// Called when the NIC takes a packet of this host. The policy may set its class, its rank, a
     /// header of its own and [`Packet::ECT`], and may lengthen it.
     fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
+    /// Returns the class and rank of a packet with these bytes of a flow if the NIC took it now.
+    /// Among flows that take turns, a host sends the packet with the least first.
+    fn urgency(&self, _flow: FlowId, _bytes: Range<u64>, _cx: &Cx<'_>) -> Urgency {
+        Urgency::default()
+    }
     /// Called when a packet reaches this host. Returns `false` for the policy's own packets, which
     /// the transport never sees.
     fn on_receive(&mut self, _packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {

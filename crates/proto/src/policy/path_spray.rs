@@ -27,6 +27,7 @@ pub const META: Meta = Meta {
     source: "Handley et al., SIGCOMM 2017, section 3.1.1",
     many_paths: true,
     packets_only: "hosts choose the path of each packet; in the flow engine routers choose the paths",
+    host: "that of the transport; the policy orders no packets",
     ..Meta::PLAIN
 };
 

@@ -32,26 +32,30 @@
 //! - Timeouts are consecutive if no ACK of new bytes arrives between them. The host module sees packets and not
 //!   flows: it takes a retransmission after an idle time for a timeout.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Count, Counted, Thresholds};
 use crate::packet::Packet;
 use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{FlowId, FlowMap};
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "PIAS: a flow moves to lower classes with the bytes it has sent; sizes are not known",
     source: "Bai et al., NSDI 2015; the authors' ns-2 scripts and host module",
     implies: &[
+        ("nic.kind", "ns2"),
         ("policy.thresholds", "30pkt, 300pkt"),
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
         ("qdisc.mark", "auto"),
     ],
+    classes: true,
     packets_only: "it gives packets classes",
+    host: "ns-2 for the scripts: all packets wait at the NIC in a queue like those of the switches; Linux for the host module: a queue for each class",
     ..Meta::PLAIN
 };
 
@@ -122,6 +126,9 @@ impl Policy for Pias {
         let Some(counted) = self.flows.get_mut(packet.flow) else { return };
         let bytes = counted.on_send(packet, self.count);
         packet.prio = self.class(bytes);
+    }
+    fn urgency(&self, flow: FlowId, bytes: Range<u64>, _cx: &Cx<'_>) -> Urgency {
+        Urgency::class(self.flows.get(flow).map_or(0, |counted| self.class(counted.before(&bytes, self.count))))
     }
     fn on_receive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {
         if self.aging.is_some()

@@ -13,7 +13,7 @@
 //! - A plug-in has no packets and no header of its own, and does not choose paths.
 //! - It sets ranks only if it declares them. Other changes of a packet end the run.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::packet::Packet;
 use crate::plugins::{self, Caller, MOST_COUNTED, NEVER_DUE};
@@ -28,6 +28,7 @@ use base::params::{Params as _, Problem};
 use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, Meta, Needs, PluginRoom};
 use base::{FlowId, FlowMap, Time, TimerKey};
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -36,6 +37,7 @@ pub const META: Meta = Meta {
     implies: &[("policy.path", EXAMPLE_FILE), ("qdisc.kind", "strict"), ("qdisc.classes", "8")],
     packets_only: "it changes packets",
     plugin: Some(PluginRoom { entry, example: Library::example_policy }),
+    host: "that of the plug-in's source",
     ..Meta::PLAIN
 };
 
@@ -68,7 +70,7 @@ fn entry(library: &'static Library) -> Result<Entry, String> {
         (true, true) => &[("qdisc.kind", "strict"), ("qdisc.classes", "8"), ("qdisc.mark", "auto")],
     };
     let needs = Needs { marks: uses(USES_MARKS), deadlines: library.knows_deadline(), ..META.needs };
-    let meta = Meta { needs, implies, ranks: uses(USES_RANKS), ..META };
+    let meta = Meta { needs, implies, ranks: uses(USES_RANKS), classes: uses(USES_CLASSES) || uses(USES_RANKS), ..META };
     let plain =
         Entry { name: "plugin", meta: &META, fields: Common::FIELDS, text: include_str!("plugin.rs"), machine: None, plugin: None };
     base::plugins::entry(plain, meta, library)
@@ -96,6 +98,8 @@ struct Kept {
     table: &'static PolicyTable,
     /// The states of flows at this host. Blocks do not move.
     states: FlowMap<Box<Block>>,
+    /// By flow that this host sends: class and rank of its last data packet.
+    last: FlowMap<Urgency>,
 }
 
 impl Plugin {
@@ -106,7 +110,7 @@ impl Plugin {
         Plugin::of(machine(params, env), library, table)
     }
     fn of(machine: Result<Machine, Failure>, library: &'static Library, table: &'static PolicyTable) -> Plugin {
-        Plugin { machine, kept: Kept { library, table, states: FlowMap::default() } }
+        Plugin { machine, kept: Kept { library, table, states: FlowMap::default(), last: FlowMap::default() } }
     }
     /// Returns the machine, and the functions that it may call.
     #[inline(always)]
@@ -146,6 +150,13 @@ impl Policy for Plugin {
         if rank != before.rank {
             packet.rank = rank;
         }
+        if packet.payload > 0 {
+            self.kept.last.insert(packet.flow, Urgency { prio, rank });
+        }
+    }
+    /// A plug-in sets classes when the NIC takes a packet: the next packet counts as the last one.
+    fn urgency(&self, flow: FlowId, _bytes: Range<u64>, _cx: &Cx<'_>) -> Urgency {
+        self.kept.last.get(flow).copied().unwrap_or_default()
     }
     #[inline]
     fn on_receive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) -> bool {

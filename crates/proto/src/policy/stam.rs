@@ -69,7 +69,7 @@
 //! Deviates: a flow that is given up sends no FIN: the receiver, which ended it, has removed it
 //! from its table.
 
-use super::{Cx, Policy};
+use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Thresholds};
 use crate::kit::late::Line;
@@ -80,6 +80,7 @@ use base::{Bytes, Dur, FlowId, FlowMap, Fraction, Limit};
 use law::{Tc, Tj};
 use receiver::{Receiver, Rules, Terminate};
 use sender::Sender;
+use std::ops::Range;
 
 mod header;
 mod law;
@@ -92,6 +93,7 @@ pub const META: Meta = Meta {
     source: "Zang et al., Acta Electronica Sinica 47(10), 2019",
     needs: Needs { marks: true, deadlines: true, ..Needs::NONE },
     implies: &[
+        ("nic.kind", "ns2"),
         ("policy.thresholds", "30pkt, 300pkt"),
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),
@@ -102,7 +104,9 @@ pub const META: Meta = Meta {
     ranks: true,
     lengthens: CHARGED,
     counters: &header::COUNTERS,
+    classes: true,
     packets_only: "it gives packets ranks",
+    host: "ns-2: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 
@@ -236,6 +240,9 @@ impl Policy for Stam {
         } else {
             self.receiver.on_answer(packet, cx);
         }
+    }
+    fn urgency(&self, flow: FlowId, bytes: Range<u64>, _cx: &Cx<'_>) -> Urgency {
+        Urgency::class(self.sender.class(flow, bytes.start))
     }
     #[inline]
     fn on_receive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) -> bool {

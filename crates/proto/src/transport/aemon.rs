@@ -36,6 +36,7 @@ pub const META: Meta = Meta {
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["deadline"],
     packets_only: "it gives flows with deadlines more rate than others",
+    host: "ns-2 in the comparison of STAM's paper: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 

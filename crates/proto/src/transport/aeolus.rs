@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
     kinds: burst::KINDS,
     counters: burst::COUNTERS,
     knows: &["size"],
+    host: "DPDK: a sender that hands packets to the NIC in bursts",
     ..Meta::PLAIN
 };
 

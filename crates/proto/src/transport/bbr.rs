@@ -76,6 +76,7 @@ use model::BbrState;
 pub const META: Meta = Meta {
     summary: "BBRv3: a model of the path sets a pacing rate and a window",
     source: "draft-ietf-ccwg-bbr; Cardwell et al., ACM Queue 2016",
+    host: "Linux: flows are paced and take turns (`fq`)",
     ..Meta::PLAIN
 };
 

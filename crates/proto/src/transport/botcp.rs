@@ -39,6 +39,8 @@ pub const META: Meta = Meta {
     needs: Needs { agent: &["bof"], alike: &[("agent", "bof_unit")], ..Needs::NONE },
     queue_lengths: &["occ_long", "occ_short", "occ_max"],
     packets_only: "it controls windows by the queues of ports",
+    implies: &[("nic.kind", "ns2")],
+    host: "ns-2: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 

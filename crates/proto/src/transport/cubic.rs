@@ -61,6 +61,7 @@ pub const META: Meta = Meta {
     source: "RFC 9438, RFC 9406",
     // beta (bandwidth-delay product + queue) >= bandwidth-delay product.
     needs: Needs { least_limit: 3.0 / 7.0, ..Needs::NONE },
+    host: "the RFCs name none; Linux: a queue in front of the NIC, kept short by byte queue limits",
     ..Meta::PLAIN
 };
 

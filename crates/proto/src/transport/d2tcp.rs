@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
     packets_only: "it gives flows with close deadlines more rate than others",
+    host: "Linux for the kernel module; class DDTcp: ns-2",
     ..Meta::PLAIN
 };
 

@@ -78,6 +78,7 @@ pub const META: Meta = Meta {
     ],
     knows: &["size"],
     packets_only: "its hosts match in rounds and serve the flow with the fewest packets left first",
+    host: "the authors' simulator: the packet is chosen when the link is free",
     ..Meta::PLAIN
 };
 

@@ -52,6 +52,7 @@ pub const META: Meta = Meta {
         ("qdisc.chosen", "mark_only"),
     ],
     kinds: KINDS,
+    host: "an RDMA NIC; HPCC's simulator: queue pairs take turns when the link is free",
     ..Meta::PLAIN
 };
 

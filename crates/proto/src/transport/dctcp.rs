@@ -43,6 +43,7 @@ pub const META: Meta = Meta {
     source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "ecn_threshold")],
+    host: "RFC 8257 names none; Linux: a queue in front of the NIC, kept short by byte queue limits; the simulations of the paper: ns-2",
     ..Meta::PLAIN
 };
 

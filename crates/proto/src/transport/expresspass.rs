@@ -47,6 +47,7 @@ pub const META: Meta = Meta {
         Counter { name: "wasted", unit: "packets", about: "credits that arrived when the sender had nothing to send" },
     ],
     knows: &["size"],
+    host: "ns-2: all packets wait at the NIC in a queue like those of the switches; credits keep it short",
     ..Meta::PLAIN
 };
 

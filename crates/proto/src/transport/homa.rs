@@ -84,6 +84,7 @@ pub const META: Meta = Meta {
     ],
     knows: &["size"],
     packets_only: "its hosts and ports serve the message with the fewest bytes left first",
+    host: "the authors' simulator: the packet is chosen when the link is free",
     ..Meta::PLAIN
 };
 

@@ -37,8 +37,9 @@ pub const META: Meta = Meta {
     summary: "L2DCT: DCTCP with slower growth and larger window cuts for flows that have sent more; sizes are not known",
     source: "Munir et al., INFOCOM 2013",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    implies: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("nic.kind", "ns2"), ("qdisc.kind", "ecn_threshold")],
     packets_only: "it gives flows that have sent few bytes more rate than others",
+    host: "ns-2: all packets wait at the NIC in a queue like those of the switches",
     ..Meta::PLAIN
 };
 

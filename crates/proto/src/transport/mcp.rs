@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
     packets_only: "it gives flows the rates that their deadlines need",
+    host: "Linux for the prototype: a queue for each class",
     ..Meta::PLAIN
 };
 

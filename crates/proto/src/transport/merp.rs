@@ -85,6 +85,7 @@ pub const META: Meta = Meta {
     kinds: &["det", "detack", "boost"],
     knows: &["size"],
     packets_only: "its ports serve flows by virtual deadlines",
+    host: "ns-2: all packets wait at the NIC in a queue like those of the switches; granted rates keep it short",
     ..Meta::PLAIN
 };
 

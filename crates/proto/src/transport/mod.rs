@@ -7,7 +7,9 @@ use crate::contract::{Bursts, Cx, Env, SharedSequence, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::{burst, roce, tcp};
 use crate::packet::Packet;
+use crate::turns::RoundRobin;
 use base::{FlowId, TimerKey};
+use std::ops::Range;
 
 pub mod aemon;
 pub mod aeolus;
@@ -59,6 +61,8 @@ base::registry! {
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
         fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+        fn turns(&mut self) -> Option<&mut RoundRobin>;
+        fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)>;
         fn remove_sender(&mut self, flow: FlowId) -> bool;
         fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>);
@@ -152,6 +156,47 @@ mod tests {
             assert!(timeouts > 0, "{tested}: no timeout");
             assert_eq!(receiver.io.events, [HostEvent::Finish(FlowId(0))], "{tested}");
         }
+    }
+
+    /// Flows that take turns know the packet that they would send, also after losses.
+    #[test]
+    fn the_next_packet_is_known_before_it_is_sent() {
+        let mut known = Vec::new();
+        for tested in all() {
+            let (mut sender, mut receiver) = (host(tested), host(tested).at_host(1));
+            sender.nic_busy = true;
+            let (mut flying, mut sent, mut again) = (sender.open(0), 0, 0);
+            if sender.machine.turns().is_none() {
+                continue;
+            }
+            for _ in 0..200 {
+                while let Some((next, packet)) = sender.with(|machine, cx| {
+                    let next = machine.next_of(FlowId(0));
+                    machine.poll_transmit(cx).map(|packet| (next, packet))
+                }) {
+                    assert_eq!(next, Some((packet.flow, packet.bytes())), "{tested}: packet {sent}");
+                    sent += 1;
+                    again += u32::from(packet.has(Packet::RETX));
+                    // MPTCP retransmits on the subflow of a packet, which it knows late.
+                    if sent % 13 != 5 || tested.name == "mptcp" {
+                        flying.push(packet);
+                    }
+                }
+                let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
+                (sender.now, receiver.now) = (sender.now.after(Dur::from_us(100)), receiver.now.after(Dur::from_us(100)));
+                flying.extend(back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)));
+                flying.extend(sender.advance(sender.now.after(Dur::from_ms(1))));
+                for packet in receiver.advance(sender.now) {
+                    flying.extend(carry(packet, &mut receiver, &mut sender));
+                }
+            }
+            assert!(sent >= 20 && (again > 0 || tested.name == "mptcp"), "{tested}: {sent} packets, {again} retransmissions");
+            known.push(tested.name);
+        }
+        assert!(
+            ["newreno", "dctcp", "mcp", "dcqcn", "ndp", "mptcp", "plugin"].iter().all(|name| known.contains(name)),
+            "{known:?}"
+        );
     }
 
     #[test]

@@ -44,9 +44,9 @@ mod lia;
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::late::GiveUp;
-use crate::kit::order::RoundRobin;
 use crate::kit::tcp::{Answer, Blocks, Connections, Echo, Options};
 use crate::packet::{Kind, Packet};
+use crate::turns::RoundRobin;
 use base::params::Problem;
 use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, FlowId, FlowMap, Time, TimerKey};
@@ -54,6 +54,7 @@ use connection::{AckResult, Connection, Rules};
 use inbound::Inbound;
 pub use label::Paths;
 use lia::Lia;
+use std::ops::Range;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -69,6 +70,7 @@ pub const META: Meta = Meta {
             about: "bytes that another subflow also sent after a timeout of their subflow",
         },
     ],
+    host: "htsim: one first-in first-out queue without a limit; Linux: byte queue limits",
     ..Meta::PLAIN
 };
 
@@ -243,6 +245,14 @@ impl Transport for Mptcp {
             Self::settle(&mut self.ready, flow, connection, cx);
             return Some(packet);
         }
+    }
+
+    fn turns(&mut self) -> Option<&mut RoundRobin> {
+        Some(&mut self.ready)
+    }
+
+    fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+        Some((turn, self.connections.get(turn)?.next_bytes(self.rules.config.smss)?))
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {

@@ -39,15 +39,16 @@
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::order::RoundRobin;
 use crate::kit::pull_pacer::PullPacer;
 use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
+use crate::turns::RoundRobin;
 use base::params::{Auto, Problem};
 use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, Dur, FlowId, FlowMap, Fraction, Rate, TimerKey};
 use paths::Spray;
 use sender::Sender;
+use std::ops::Range;
 
 mod paths;
 mod sender;
@@ -67,6 +68,7 @@ pub const META: Meta = Meta {
         Counter { name: "returned", unit: "packets", about: "packets that ports sent back to the sender" },
         Counter { name: "first_window_bytes", unit: "bytes", about: "payload sent without a pull, in the initial window" },
     ],
+    host: "htsim: flows take turns; pull packets pace all but the first window",
     ..Meta::PLAIN
 };
 
@@ -355,6 +357,15 @@ impl Transport for Ndp {
             return Some(data);
         }
         None
+    }
+
+    fn turns(&mut self) -> Option<&mut RoundRobin> {
+        Some(&mut self.ready)
+    }
+
+    fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+        let sender = self.senders.get(turn).filter(|sender| sender.may_send())?;
+        Some((turn, sender.next_bytes()))
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {

@@ -19,6 +19,7 @@ pub const META: Meta = Meta {
     summary: "TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK",
     source: "RFC 5681, RFC 6582, RFC 6298",
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
+    host: "the RFCs name none; Linux: a queue in front of the NIC, kept short by byte queue limits",
     ..Meta::PLAIN
 };
 

@@ -54,6 +54,7 @@ pub const META: Meta = Meta {
     needs: Needs { agent: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
     knows: &["size", "deadline"],
     packets_only: "its ports serve the most critical flows first",
+    host: "a simulator of its authors that is not public; rates keep the queue short",
     ..Meta::PLAIN
 };
 

@@ -53,6 +53,7 @@ pub const META: Meta = Meta {
     knows: &["size"],
     ranks: true,
     packets_only: "its ports serve the flow with the fewest bytes left first",
+    host: "YAPS: the most urgent packet is chosen when the link is free; the authors' ns-2: a queue like those of the switches",
     ..Meta::PLAIN
 };
 

@@ -74,6 +74,7 @@ pub const META: Meta = Meta {
     ],
     knows: &["size"],
     packets_only: "its hosts serve the flow with the fewest packets left first",
+    host: "the authors' simulator: the packet is chosen when the link is free",
     ..Meta::PLAIN
 };
 

@@ -28,6 +28,7 @@ use crate::flow::Sample;
 use crate::kit::tcp::{Ecn, Options, Tcp};
 use crate::packet::Packet;
 use crate::plugins;
+use crate::turns::RoundRobin;
 use ::plugin::congestion::controller::Controller;
 use ::plugin::congestion::{self, CongestionTable};
 use ::plugin::library::{Failure, Functions, Library};
@@ -38,6 +39,7 @@ use base::plugins::{PluginParams, RoomParams, problem};
 use base::registry::{Entry, FILE, Meta, Needs, PluginRoom};
 use base::{FlowId, TimerKey};
 use controller::{Foreign, More};
+use std::ops::Range;
 use whole::Whole;
 
 mod controller;
@@ -50,6 +52,7 @@ pub const META: Meta = Meta {
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
     implies: &[("transport.path", ::plugin::library::EXAMPLE_FILE), ("qdisc.kind", "ecn_threshold")],
     plugin: Some(PluginRoom { entry, example: Library::example }),
+    host: "that of the plug-in's source",
     ..Meta::PLAIN
 };
 
@@ -199,6 +202,12 @@ macro_rules! one_of {
             #[inline(always)]
             fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
                 match self { $($machine::$variant(machine) => machine.poll_transmit(cx)),+ }
+            }
+            fn turns(&mut self) -> Option<&mut RoundRobin> {
+                match self { $($machine::$variant(machine) => machine.turns()),+ }
+            }
+            fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+                match self { $($machine::$variant(machine) => machine.next_of(turn)),+ }
             }
             fn remove_sender(&mut self, flow: FlowId) -> bool {
                 match self { $($machine::$variant(machine) => machine.remove_sender(flow)),+ }

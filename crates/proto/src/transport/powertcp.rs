@@ -40,6 +40,7 @@ pub const META: Meta = Meta {
     needs: Needs { agent: &["telemetry"], ..Needs::NONE },
     implies: &[("agent.kind", "telemetry")],
     kinds: KINDS,
+    host: "an RDMA NIC; its simulator: queue pairs take turns when the link is free",
     ..Meta::PLAIN
 };
 

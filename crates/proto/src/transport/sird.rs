@@ -101,6 +101,7 @@ pub const META: Meta = Meta {
     ],
     knows: &["size"],
     packets_only: "its hosts share credit and serve the message with the fewest bytes left first",
+    host: "the authors' ns-2: the packet is chosen when the link is free",
     ..Meta::PLAIN
 };
 

@@ -54,6 +54,7 @@ pub const META: Meta = Meta {
     kinds: burst::KINDS,
     counters: burst::COUNTERS,
     knows: &["size"],
+    host: "not public; ExpressPass, on which it builds: ns-2",
     ..Meta::PLAIN
 };
 

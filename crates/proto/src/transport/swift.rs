@@ -67,6 +67,7 @@ pub const META: Meta = Meta {
     source: "Kumar et al., SIGCOMM 2020",
     // The default target lets queues grow to one bandwidth-delay product.
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
+    host: "a user-space stack that paces packets; csg-htsim: one first-in first-out queue",
     ..Meta::PLAIN
 };
 

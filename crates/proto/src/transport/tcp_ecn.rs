@@ -30,6 +30,7 @@ pub const META: Meta = Meta {
     source: "RFC 3168, RFC 5681, RFC 6582",
     needs: Needs { marks: true, least_limit: 1.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "red_ecn")],
+    host: "the RFCs name none; Linux: a queue in front of the NIC, kept short by byte queue limits",
     ..Meta::PLAIN
 };
 

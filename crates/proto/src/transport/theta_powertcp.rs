@@ -35,6 +35,7 @@ pub const META: Meta = Meta {
     source: "Addanki et al., NSDI 2022, section 3.4",
     implies: &[("nic.low_water", "1B")],
     kinds: KINDS,
+    host: "an RDMA NIC; its simulator: queue pairs take turns when the link is free",
     ..Meta::PLAIN
 };
 

@@ -36,6 +36,7 @@ pub const META: Meta = Meta {
     source: "Mittal et al., SIGCOMM 2015; Zhu et al., CoNEXT 2016",
     implies: &[("nic.low_water", "1B")],
     kinds: KINDS,
+    host: "an RDMA NIC that sends bursts of 16 to 64 KB; ns3-datacenter: queue pairs take turns when the link is free",
     ..Meta::PLAIN
 };
 

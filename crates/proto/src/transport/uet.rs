@@ -148,6 +148,7 @@ pub const META: Meta = Meta {
             about: "data packets dropped by the receiver because an earlier packet was missing",
         },
     ],
+    host: "uet-htsim: flows take turns when the link is free",
     ..Meta::PLAIN
 };
 

@@ -4,6 +4,7 @@
 pub mod check;
 pub mod cut_off;
 pub mod flow_engine;
+pub mod hosts;
 pub mod notes;
 pub mod overtaking;
 pub mod queues;

@@ -2,21 +2,22 @@
 //! what to do.
 
 use crate::checks::flow_engine;
+use crate::checks::hosts;
 use crate::checks::overtaking;
 use crate::checks::short_queues;
 use crate::files::Files;
-use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
+use crate::plan::draft::{Built, Draft, Section, Variant, with_envs, with_slot};
 use crate::plan::keys::SampleParams;
 use crate::plan::offered;
 use crate::plan::seeds::AUTO;
 use crate::plan::spec::Demand;
-use crate::system::envs::{self, Envs};
+use crate::system::envs;
 use crate::system::slots::System;
 use crate::text::diag::Item;
 use crate::text::part::{Part, listed};
 use crate::text::tree::Table;
 use crate::workload::{self, Workload as _};
-use base::{Dur, HostId, LinkId, NodeId, Offers, Time};
+use base::{Dur, HostId, LinkId, NodeId, Time};
 use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
 use fabric::router::Decides;
@@ -53,6 +54,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     if by_packets {
         found.extend(different_handshakes(draft));
         found.extend(different_timeouts(draft));
+        found.extend(hosts::warning(draft));
         found.extend(overtaking::warnings(draft, files));
     }
     found.extend(few_flows(draft, files));
@@ -68,11 +70,6 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
 /// Returns a section as a part, with its place and its name in messages.
 fn part_of<'a>(section: &'a Section<impl Sized>, table: &'a Table, path: &'a str) -> Part<'a> {
     Part { table, at: section.at, path }
-}
-
-/// Runs `then` in the environments of a system on a network.
-fn with_envs<R>(draft: &Draft, built: &Built, system: &System, then: impl FnOnce(&Envs<'_>) -> R) -> R {
-    then(&Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(Vec::new)))
 }
 
 /// Warns of an offered load above the rate of some link.

@@ -8,7 +8,7 @@ use crate::plan::measure::Measure;
 use crate::plan::seeds::Seeds;
 use crate::plan::spec::Demand;
 use crate::system::engine::Engine;
-use crate::system::envs::{self, Site};
+use crate::system::envs::{self, Envs, Site};
 use crate::system::ideal::IdealName;
 use crate::system::slots::System;
 use crate::text::diag::Place;
@@ -17,7 +17,7 @@ use crate::text::tree::Table;
 use crate::topology;
 use crate::workload;
 use crate::workload::size::Packets;
-use base::Dur;
+use base::{Dur, Offers};
 use fabric::net::Net;
 use fabric::routes::Routes;
 use std::sync::Arc;
@@ -121,6 +121,11 @@ pub(crate) fn with_slot<R>(
         Some(e) => then(Part { table: e.node.table().unwrap_or(&empty), at: e.key_at, path: &path }),
         None => then(Part { table: &empty, at: section.at, path: &path }),
     }
+}
+
+/// Runs `then` in the environments of a system on a network.
+pub(crate) fn with_envs<R>(draft: &Draft, built: &Built, system: &System, then: impl FnOnce(&Envs<'_>) -> R) -> R {
+    then(&Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(Vec::new)))
 }
 
 impl Draft {

@@ -1,6 +1,7 @@
 //! Keys of the tables without a kind, and the limits of a scenario.
 
 use crate::plan::selection::FlowSet;
+use crate::system::slots::HostKind;
 use crate::topology::MAX_DELAY;
 use crate::workload::MAX_TIME;
 use base::params::Auto;
@@ -52,8 +53,13 @@ base::params! {
 base::params! {
     /// Host ports.
     pub struct NicParams {
-        /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `auto`: 2 MTU; `unlimited`: always, as in ns-2.
-        low_water: Auto<Limit> = "auto", "one packet on the wire, one after it";
+        /// The kind of host: `pull`, the NIC holds two packets and asks the flow whose next packet has the best class and rank,
+        /// which a transport with an order of its own ignores; `turns`, the same, but flows take turns whatever their classes;
+        /// `ns2`, all packets wait at the NIC in a queue like those of switch ports, with its limit and its marks.
+        kind: HostKind = "pull", "Linux: a queue for each class and byte queue limits; entries that were measured with ns-2 imply `ns2`", quiet;
+        /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `auto`: 2 MTU, one packet on
+        /// the wire and one after it, and `unlimited` for `ns2`; `unlimited`: always.
+        low_water: Auto<Limit> = "auto", "flowloom: the shortest backlog that keeps the wire busy";
     }
 }
 

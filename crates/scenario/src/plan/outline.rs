@@ -93,7 +93,8 @@ pub fn system_of(slot: &str, kind: &str) -> Outline {
                     continue;
                 }
                 system = system.set(&key, value);
-                if let Some((slot, "kind")) = key.split_once('.') {
+                // The kind of host, `nic.kind`, is no entry.
+                if let Some((slot, "kind")) = key.split_once('.').filter(|(slot, _)| *slot != "nic") {
                     waiting.push_back((slot.to_owned(), value.to_owned()));
                 }
             }

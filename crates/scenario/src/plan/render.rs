@@ -115,8 +115,8 @@ macro_rules! part {
 /// Returns the parts of a system in the order in which they are written: its slots, then the host
 /// ports.
 pub(crate) fn parts_of_system(system: &System) -> Vec<RenderedPart> {
-    let low_water = NicParams { low_water: Auto::Set(system.nic.low_water_bytes.map_or(Limit::Unlimited, Limit::Bytes)) };
-    parts_of_slots(system, low_water)
+    let low_water = Auto::Set(system.nic.low_water_bytes.map_or(Limit::Unlimited, Limit::Bytes));
+    parts_of_slots(system, NicParams { kind: system.nic.kind, low_water })
 }
 
 /// Returns the parts of a system with the parameters of the host ports as they were given.

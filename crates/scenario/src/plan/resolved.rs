@@ -238,7 +238,7 @@ impl Page {
                 }
                 let value = if swept { format!("[{}]", values.join(", ")) } else { values.swap_remove(0) };
                 let default = match (part.path, *key) {
-                    ("nic.qdisc", "limit") => "no limit at hosts",
+                    ("nic.qdisc", "limit") => "none at hosts; as at switches for `ns2`",
                     ("nic.qdisc", _) => "as at switches, else the default of the queue discipline",
                     _ => field.map_or("", |f| f.source),
                 };

@@ -2,10 +2,13 @@
 //! the system's table before it is read, where the scenario does not set them.
 
 use crate::files::Files;
-use crate::system::slots::{SLOTS, Slot};
+use crate::system::slots::{HostKind, SLOTS, Slot};
 use crate::text::tree::{Node, Table, Value, parse_value};
-use base::params::Raw;
+use base::params::{Param as _, Raw};
 use base::registry::{Entry, FILE};
+
+/// The key of the number of packets that the NIC holds.
+const LOW_WATER: &str = "nic.low_water";
 
 /// Adds the implied settings of its entries to every system.
 pub(crate) fn fill(root: &mut Table, files: &Files) {
@@ -18,6 +21,11 @@ fn fill_system(system: &mut Table, files: &Files) {
     // Earlier entries take precedence. The transport, whose slot is first, comes late: a policy or
     // an agent has stricter needs for queues. The router comes last: its own packets work with any
     // queues.
+    // A low-water mark of the scenario or of a transport that chooses its packets late keeps the kind of host, unless the
+    // scenario asks for `ns2`.
+    let nic = |key: &str| system.get("nic").and_then(|nic| nic.node.table()?.get(key));
+    let keeps = nic("low_water").is_some() || chooses_late(system, files);
+    let pushes = nic("kind").and_then(|kind| kind.node.text()) == Some(HostKind::Ns2.show().as_str());
     let (routers, others): (Vec<&Slot>, Vec<&Slot>) = SLOTS.iter().rev().partition(|slot| slot.name == "router");
     for slot in others.into_iter().chain(routers) {
         let Some((entry, kind)) = part(system, slot, files) else { continue };
@@ -25,9 +33,18 @@ fn fill_system(system: &mut Table, files: &Files) {
         for (key, value) in
             entry.meta.implies.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
         {
+            if *key == "nic.kind" && keeps || *key == LOW_WATER && pushes {
+                continue;
+            }
             put(system, key, value, &kind);
         }
     }
+}
+
+/// Returns whether the transport of a system implies how many packets the NIC holds.
+fn chooses_late(system: &Table, files: &Files) -> bool {
+    let transport = SLOTS.iter().find(|slot| slot.name == "transport").and_then(|slot| part(system, slot, files));
+    transport.is_some_and(|(entry, _)| entry.meta.implies.iter().any(|(key, _)| *key == LOW_WATER))
 }
 
 /// Returns the entry that a system names in a slot, and the node that names it.

@@ -28,6 +28,9 @@ pub(crate) fn expand_short_forms(root: &mut Table) {
                 expand_part(&mut entry.node);
             }
         }
+        if let Some(entry) = system.get_mut("nic") {
+            expand_part(&mut entry.node);
+        }
         if let Some(nic) = system.get_mut("nic").and_then(|e| e.node.table_mut())
             && let Some(entry) = nic.get_mut("qdisc")
         {

@@ -6,7 +6,7 @@ use crate::plan::draft::Section;
 use crate::plan::keys::{Head, NicParams};
 use crate::plan::render::{RenderedPart, parts_of_slots};
 use crate::read::short_forms::label_of;
-use crate::system::slots::{Nic, SLOTS, Slot, Source, System, Unfilled, slot};
+use crate::system::slots::{HostKind, Nic, SLOTS, Slot, Source, System, Unfilled, slot};
 use crate::text::diag::Item;
 use crate::text::part::{Part, PartReader, kind_of, listed};
 use crate::text::tree::{Table, Value};
@@ -152,7 +152,7 @@ impl Source for SystemReader<'_> {
     }
 
     /// Reads the host ports. Their queue discipline is that of the switches unless another kind is
-    /// named; their limit is `unlimited` unless given.
+    /// named; their limit is `unlimited` unless given, or that of the switches for `ns2`.
     fn nic(&mut self) -> Option<Nic> {
         let empty = Table::default();
         let system = self.part;
@@ -163,8 +163,9 @@ impl Source for SystemReader<'_> {
         part.refuse_unknown(NicParams::FIELDS, &["qdisc"], self.problems);
         let mut reader = PartReader { part, fields: NicParams::FIELDS, problems: self.problems, instead: None, plugin: None };
         self.nic = NicParams::read(&mut reader);
+        let like_a_switch = self.nic.kind == HostKind::Ns2;
         let low_water_bytes = match self.nic.low_water {
-            Auto::Auto => Some(2 * self.mtu),
+            Auto::Auto => (!like_a_switch).then_some(2 * self.mtu),
             Auto::Set(Limit::Bytes(n)) => Some(n),
             Auto::Set(Limit::Packets(n)) => Some(u64::from(n) * self.mtu),
             Auto::Set(Limit::Unlimited) => None,
@@ -179,7 +180,9 @@ impl Source for SystemReader<'_> {
             Some((_, own)) if own.get("kind").is_some() => Table::default(),
             _ => switches.cloned().unwrap_or_default(),
         };
-        merged.remove("limit");
+        if !like_a_switch {
+            merged.remove("limit");
+        }
         for entry in own.iter().flat_map(|(_, own)| &own.entries) {
             merged.put(&entry.key, entry.key_at, entry.node.clone());
         }
@@ -192,9 +195,9 @@ impl Source for SystemReader<'_> {
         let kind = kind_of(&slot.room, slot.default_kind(), qdisc, problems)?;
         let kind = of_plugin(kind, qdisc, self.files, problems)?;
         qdisc.refuse_unknown(kind.fields, &["kind"], problems);
-        let instead = Some(("limit", Raw::Str("unlimited".into())));
+        let instead = (!like_a_switch).then(|| ("limit", Raw::Str("unlimited".into())));
         let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead, plugin: kind.plugin };
         let qdisc = fabric::qdisc::AnyParams::read(kind.name, &mut reader)?;
-        Some(Nic { qdisc, low_water_bytes })
+        Some(Nic { kind: self.nic.kind, qdisc, low_water_bytes })
     }
 }

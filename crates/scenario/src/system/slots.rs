@@ -66,9 +66,24 @@ pub struct SystemPart {
     pub values: Vec<(&'static str, String)>,
 }
 
+base::choice! {
+    /// How packets of the flows of a host reach its NIC.
+    pub enum HostKind {
+        /// The NIC holds two packets. It asks the flow whose next packet has the best class and rank;
+        /// equals, and all flows if the policy sets neither, take turns.
+        Pull = "pull",
+        /// The NIC holds two packets. Flows take turns, whatever the classes of their packets.
+        Turns = "turns",
+        /// All packets wait at the NIC, in a queue like those of switch ports, with its limit and marks.
+        Ns2 = "ns2",
+    }
+}
+
 /// The port of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nic {
+    /// The kind of host.
+    pub kind: HostKind,
     /// The queue discipline.
     pub qdisc: fabric::qdisc::AnyParams,
     /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `None`: always.

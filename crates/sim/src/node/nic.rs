@@ -78,6 +78,9 @@ impl<P: Probe> World<P> {
                 Some(packet) => packet,
                 None => {
                     let (transport, mut cx) = host.at(now, id, &self.flows, &mut self.ext, &mut self.table);
+                    if SPECIAL && let Some(policy_host) = self.policy_hosts.get_mut(id.index()) {
+                        policy_host.before_poll(transport, &mut cx);
+                    }
                     let Some(packet) = transport.poll_transmit(&mut cx) else { return false };
                     packet
                 }

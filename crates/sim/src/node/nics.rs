@@ -44,8 +44,14 @@ impl<P: Probe> World<P> {
                 return true;
             }
             let (transport, mut cx) = host.at(now, id, &self.flows, &mut self.ext, &mut self.table);
-            let control = cx.io.control.pop_front();
-            let Some(mut packet) = control.or_else(|| transport.poll_transmit(&mut cx)) else { return false };
+            let mut packet = cx.io.control.pop_front();
+            if packet.is_none() {
+                if let Some(policy) = self.policy_hosts.get_mut(id.index()) {
+                    policy.before_poll(transport, &mut cx);
+                }
+                packet = transport.poll_transmit(&mut cx);
+            }
+            let Some(mut packet) = packet else { return false };
             if let Some(policy) = self.policy_hosts.get_mut(id.index()) {
                 policy.on_send(&mut packet, transport, &mut cx);
                 policy.settle(transport, &mut cx);

@@ -337,7 +337,7 @@ impl<'a> Trace<'a> {
         while at > first {
             let holds = |i: &usize| {
                 let packet = self.data[*i].packet;
-                (packet.offset..packet.offset + u64::from(packet.payload)).contains(&byte)
+                packet.bytes().contains(&byte)
             };
             let before = (first..at).rev().find(holds).unwrap_or(first);
             let sent = &self.data[before];

@@ -17,7 +17,7 @@ const SYSTEM: &str = "[[system]]\ntransport = { kind = 'dctcp', handshake = fals
                       qdisc = { kind = 'strict', classes = 3, limit = '30pkt', mark = '20pkt' }\n";
 
 fn plan(policy: &str) -> Plan {
-    load(&format!("{LONG}{SYSTEM}policy = {{ {policy} }}\n")).unwrap_or_else(|problems| panic!("{problems}"))
+    load(&format!("{LONG}{SYSTEM}nic = 'ns2'\npolicy = {{ {policy} }}\n")).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 #[test]

@@ -79,7 +79,7 @@ const PORTS: &str = "end = '1s'\n[topology]\nkind = 'leaf_spine'\nleaves = 2\nsp
 
 fn ports(qdisc: &str) -> String {
     format!(
-        "{PORTS}[[system]]\nlabel = 'P'\ntransport = 'newreno'\npolicy = {{ kind = 'pias', thresholds = '3KB,20KB' }}\nqdisc = {{ kind = 'plugin', {qdisc} }}\n"
+        "{PORTS}[[system]]\nlabel = 'P'\ntransport = 'newreno'\nnic = 'pull'\npolicy = {{ kind = 'pias', thresholds = '3KB,20KB' }}\nqdisc = {{ kind = 'plugin', {qdisc} }}\n"
     )
 }
 

@@ -353,7 +353,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     ]);
     let kind = pick(&["poisson", "poisson", "incast", "table", "waiting", "requests"]);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
-    let low_water = pick(&["3KB", "0B", "unlimited"]);
+    let host = pick(&["low_water 3KB", "low_water 0B", "low_water unlimited", "kind turns", "kind ns2"]);
     let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
@@ -372,7 +372,8 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let window = windows[measure_rng.below(windows.len() as u64) as usize];
     let events = format!("{events}[measure]\n{window}\n");
     let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
-    let system = random_system(&rest, &limit, rng).set("nic.low_water", &low_water);
+    let (key, value) = host.split_once(' ').unwrap_or_default();
+    let system = random_system(&rest, &limit, rng).set(&format!("nic.{key}"), value);
     let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");
     // Probes of a router may fill a queue of two headers whenever a timer of a sender expires.
     let system = system.toml();

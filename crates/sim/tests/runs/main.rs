@@ -21,6 +21,7 @@ mod flow_engine;
 mod flow_engine_spray;
 mod fuzz;
 mod homa;
+mod hosts;
 mod loss;
 mod mptcp;
 mod ndp;

@@ -41,15 +41,16 @@ mod sender;
 mod tests;
 
 use super::int::IntStack;
-use super::order::RoundRobin;
 use crate::contract::{Bursts, Cx, SharedSequence, Timeout, Timers, Transport};
 use crate::flow::{Flow, Sample};
 use crate::packet::{Kind, Packet};
+use crate::turns::RoundRobin;
 use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
 pub use control::{Acked, RateControl};
 pub use options::{Bound, Options, QueuePairs, Recovery, RoceConfig};
 use sender::QueuePair;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
@@ -436,6 +437,16 @@ impl<C: RateControl> Transport for Roce<C> {
             self.wake(pair, cx);
             return Some(packet);
         }
+    }
+
+    fn turns(&mut self) -> Option<&mut RoundRobin> {
+        Some(&mut self.ready)
+    }
+
+    fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+        let sender = self.senders.get(turn)?;
+        let piece = sender.next_piece(&self.config, self.config.window(self.control.rate(&sender.control)))?;
+        Some((piece.flow, piece.offset..piece.offset + u64::from(piece.len)))
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {

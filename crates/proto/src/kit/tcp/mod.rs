@@ -67,10 +67,10 @@ mod sack;
 pub(crate) mod sender;
 mod usage;
 
-use super::order::RoundRobin;
 use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
+use crate::turns::RoundRobin;
 pub(crate) use answer::Answer;
 pub use answer::{Blocks, Echo};
 use base::{FlowId, FlowMap, HostId, Rate, Time, TimerKey};
@@ -81,6 +81,7 @@ pub use options::{AfterLostSyn, Config, Connections, DupThreshold, FlightSize, O
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
@@ -294,6 +295,15 @@ impl<C: Congestion> Transport for Tcp<C> {
             Self::wake(&mut self.ready, &self.config, flow, sender);
             return Some(packet);
         }
+    }
+
+    fn turns(&mut self) -> Option<&mut RoundRobin> {
+        Some(&mut self.ready)
+    }
+
+    fn next_of(&self, turn: FlowId) -> Option<(FlowId, Range<u64>)> {
+        let segment = self.senders.get(turn)?.next_segment(&self.config)?;
+        Some((turn, segment.offset..segment.offset + u64::from(segment.len)))
     }
 
     fn remove_sender(&mut self, flow: FlowId) -> bool {

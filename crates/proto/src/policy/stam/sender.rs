@@ -33,7 +33,21 @@ pub(super) struct Outgoing {
     deadline: u64,
 }
 
+impl Outgoing {
+    /// Returns the class of the packet at `offset`.
+    #[inline]
+    fn class(&self, thresholds: &[u64], offset: u64) -> u8 {
+        let class = self.class.unwrap_or_else(|| demotion::class(thresholds, offset));
+        2 * class + u8::from(self.deadline == NO_DEADLINE)
+    }
+}
+
 impl Sender {
+    /// Returns the class of the packet of a flow at `offset`.
+    pub(super) fn class(&self, flow: FlowId, offset: u64) -> u8 {
+        self.flows.get(flow).map_or(0, |out| out.class(&self.thresholds, offset))
+    }
+
     pub(super) fn open(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let seen = cx.flow(flow);
         let (size, deadline) = seen.deadline().map_or((0, NO_DEADLINE), |deadline| (seen.size_bytes(), deadline.ps()));
@@ -48,14 +62,10 @@ impl Sender {
     #[inline]
     pub(super) fn on_data(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
         let Some(out) = self.flows.get_mut(packet.flow) else { return };
-        let class = match out.class {
-            Some(class) => class,
-            None => {
-                cx.count(packet.flow, LAS_PACKETS, 1);
-                demotion::class(&self.thresholds, packet.offset)
-            }
-        };
-        packet.prio = 2 * class + u8::from(out.deadline == NO_DEADLINE);
+        if out.class.is_none() {
+            cx.count(packet.flow, LAS_PACKETS, 1);
+        }
+        packet.prio = out.class(&self.thresholds, packet.offset);
         let sent = packet.offset + u64::from(packet.payload);
         // Karn's rule: a retransmission makes the sample ambiguous.
         if packet.has(Packet::RETX) {

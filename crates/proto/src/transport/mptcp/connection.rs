@@ -191,6 +191,11 @@ impl Connection {
         self.subflows.iter().map(|subflow| subflow.due).min().unwrap_or(Time::MAX)
     }
 
+    /// Returns the first bytes that are not assigned to a subflow, unless no subflow can send.
+    pub fn next_bytes(&self, smss: u64) -> Option<Range<u64>> {
+        self.subflows.iter().any(|subflow| !subflow.idle).then(|| self.next..(self.next + smss).min(self.size))
+    }
+
     /// Returns the next packet, of the subflow whose turn it is, and the number of its bytes that
     /// another subflow has lost.
     pub fn poll(&mut self, rules: &Rules, cx: &Cx<'_>) -> Option<(Packet, u64)> {

@@ -7,6 +7,7 @@ use crate::kit::rtt::{Rtt, RttConfig};
 use base::{Rng, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 /// Number of recent answers for the rule for returned packets (ndp.h, HIST_LEN).
 const RECENT: u32 = 12;
@@ -141,6 +142,16 @@ impl Sender {
     /// Returns the number of the first packet that was never sent.
     fn next(&self) -> u64 {
         self.una + self.slots.len() as u64
+    }
+    /// Returns the bytes of the packet that `take` would return.
+    pub(super) fn next_bytes(&self) -> Range<u64> {
+        let lost = if self.first == 0 && self.waiting > 0 {
+            self.slots.iter().position(|slot| slot.state == State::Waiting)
+        } else {
+            None
+        };
+        let start = self.mss * lost.map_or(self.next(), |place| self.una + place as u64);
+        start..(start + self.mss).min(self.size)
     }
     fn payload(&self, number: u64) -> u64 {
         (self.size - number * self.mss).min(self.mss)

@@ -249,7 +249,7 @@ impl TransportServices for Access<'_, '_> {
         self.allowed("deliver", |own| {
             let found = own.caller().received(flow)?;
             let carried = own.packet.filter(|packet| packet.kind == Kind::DATA && packet.flow == found.id);
-            let carried = carried.map_or(0..0, |packet| packet.offset..packet.offset + u64::from(packet.payload));
+            let carried = carried.map_or(0..0, |packet| packet.bytes());
             let end = offset.checked_add(length).filter(|end| offset >= carried.start && *end <= carried.end);
             if end.is_none() {
                 return Err(format!("this packet does not carry {length} bytes of flow {flow} from {offset} on"));
