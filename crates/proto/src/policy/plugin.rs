@@ -12,6 +12,8 @@
 //! Assumed:
 //! - A plug-in has no packets and no header of its own, and does not choose paths.
 //! - It sets ranks only if it declares them. Other changes of a packet end the run.
+//! - Where a host asks the flow with the best class (`nic.kind = "pull"`), the next packet of a flow counts as one of the class and rank of its last packet, since a plug-in
+//!   chooses both when the packet is sent.
 
 use super::{Cx, Policy, Urgency};
 use crate::contract::Env;
