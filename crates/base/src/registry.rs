@@ -35,7 +35,7 @@ pub struct Meta {
     /// the flow with the best class send first.
     pub classes: bool,
     /// The host in the program or system that the source of a transport or policy measured: how the
-    /// packets of its flows reach the NIC, and how that differs from the default of flowloom.
+    /// packets of its flows reach the NIC.
     pub host: &'static str,
     /// Bytes by which a policy may lengthen packets beyond the MTU. Ports must have room for
     /// packets of this length.

@@ -26,7 +26,7 @@
 //!   bytes that caused the ACK.
 //! - The ACK that ends probe mode does not grow the window.
 //! - SACKed bytes widen the window wherever they are, also beyond the next byte to send, and are not retransmitted, as
-//!   in YAPS (`sacked = "widen"`). In the ns-2 patch they do not widen the window, and are sent again after a timeout
+//!   in YAPS (`sacked = "widen"`). In the ns-2 patch they do not widen the window, and are retransmitted after a timeout
 //!   (`sacked = "ignore"`): incasts of 15 flows of 292 and 146 KB take 1.18 and 1.22 times as long there. The paper
 //!   does not say.
 //! - Segments start at multiples of a full payload from the start of the flow; after a probe the
