@@ -162,8 +162,8 @@ test-rust: | tools
 	@printf 'the slowest tests:\n'; sed -nE 's/^test (.*) \.\.\. ok <(.*)s>$$/\2 s  \1/p' target/tests.txt | sort -rn | sed -n '1,10s/^/  /p'
 
 .PHONY: fuzz
-fuzz: | tools ## run COUNT=200 random scenarios from number FROM=0 on by the engine and by the slow reference engine
-	@FLOWLOOM_FUZZ=$(or $(COUNT),200) FLOWLOOM_FUZZ_FROM=$(or $(FROM),0) $(CARGO) test $(CHECKED) --test runs oracle::random_scenarios_are_the_same
+fuzz: | tools ## run COUNT=200 random scenarios from number FROM=0 on by the engine and by the slow reference engine, or, with THREADS=2, on two threads
+	@FLOWLOOM_FUZZ=$(or $(COUNT),200) FLOWLOOM_FUZZ_FROM=$(or $(FROM),0) $(CARGO) test $(CHECKED) $(if $(THREADS),--test threads -- --ignored random_scenarios_on_two_threads,--test runs oracle::random_scenarios_are_the_same)
 
 .PHONY: test-python
 test-python: build $(VENV)/.tools

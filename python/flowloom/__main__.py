@@ -324,22 +324,12 @@ def pack(options: Options) -> int:
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core
-    from flowloom.base import words
     from flowloom.runs import data, tables
 
     table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
-
-    def cell(value: object) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else words.number(value)
-
-    left = [name for name in table.column_names if name.startswith("system")]
-    # Columns without any value are left out: not all results have deadlines and intervals.
-    known = [name for name in table.column_names if table[name].null_count < table.num_rows]
-    names = left + [name for name in known if name not in left]
-    rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
     found = [data.Data.open(folder) for folder in folders(options)]
     note = data.engine_note(run.engine for results in found for run in results.runs if not run.ideal)
-    say(tables.Table([words.key(name, names) for name in names], rows, len(left), note))
+    say(tables.pairs(table, note))
     return 0
 
 

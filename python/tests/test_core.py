@@ -280,8 +280,25 @@ def test_systems_are_compared_flow_by_flow(tmp_path: Path) -> None:
         means = []
         for seed in (1, 2):
             a, b = fct["TCP", row["workload.web.load"], seed], fct["short", row["workload.web.load"], seed]
-            means.append(sum(b[i] / a[i] for i in a) / len(a))
-        assert row["mean_fct_ratio"] == pytest.approx(math.sqrt(means[0] * means[1])) and row["flows"] == 60, "the geometric mean"
+            means.append(sum(math.log(b[i] / a[i]) for i in a) / len(a))
+        assert row["mean_fct_ratio"] == pytest.approx(math.exp(sum(means) / 2)) and row["flows"] == 60, "the geometric mean"
+
+
+def test_swapped_systems_have_reciprocal_ratios(tmp_path: Path) -> None:
+    tables = []
+    for name, systems in (("there", SMALL["system"]), ("back", SMALL["system"][::-1])):
+        _core.Scenario.from_dict({**SMALL, "system": systems}).run(out=str(tmp_path / name))
+        tables.append(pa.table(_core.compare([str(tmp_path / name)])).to_pylist())
+    for there, back in zip(*tables, strict=True):
+        assert (there["system_a"], there["system_b"]) == (back["system_b"], back["system_a"])
+        for ratio, low, high in (
+            ("mean_fct_ratio", "ci95_low", "ci95_high"),
+            ("ratio_of_means", "of_means_ci95_low", "of_means_ci95_high"),
+            ("median_fct_ratio", "median_fct_ratio", "median_fct_ratio"),
+        ):
+            assert there[ratio] * back[ratio] == pytest.approx(1)
+            assert there[low] * back[high] == pytest.approx(1) and there[high] * back[low] == pytest.approx(1)
+        assert there["p_holm"] == pytest.approx(back["p_holm"]) and 0 <= there["p_holm"] <= 1
 
 
 def test_entries_of_every_room() -> None:

@@ -56,15 +56,21 @@ def test_run_ends_with_the_table(results: Results, tmp_path: Path, capfd: pytest
 
 def test_compare_prints_the_pairs(folder: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", folder]) == 0
-    head, _, *rows = (re.split(r"\s{2,}", line.strip()) for line in capfd.readouterr().out.splitlines())
+    out = capfd.readouterr().out
+    assert "corrected for 12 comparisons (Holm)" in out and "above 1, flows take longer in system b" in out
+    head, _, *rows = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines())
     assert head[:5] == ["system a", "system b", "load", "seeds", "flows"]
     (found,) = (dict(zip(head, row, strict=True)) for row in rows if row[:3] == ["MERP", "TCP", "0.8"])
     times = {
         system: [pq.read_table(f"{folder}/{system}-load0.8-seed{seed}/flows.parquet")["fct_ps"].to_numpy() for seed in (1, 2, 3)]
         for system in ("merp", "tcp")
     }
-    ratios = [np.log(np.mean(b / a)) for a, b in zip(times["merp"], times["tcp"], strict=True)]
-    assert found["flows"] == "1200" and float(found["mean fct ratio"]) == pytest.approx(np.exp(np.mean(ratios)), rel=1e-3)
+    ratios = [np.mean(np.log(b / a)) for a, b in zip(times["merp"], times["tcp"], strict=True)]
+    means = [np.log(np.mean(b) / np.mean(a)) for a, b in zip(times["merp"], times["tcp"], strict=True)]
+    assert found["flows"] == "1200"
+    for name, expected in (("FCT b / a [95 %]", ratios), ("mean FCT b / a [95 %]", means)):
+        ratio, low, high = (float(number) for number in re.findall(r"[\d.]+", found[name]))
+        assert ratio == pytest.approx(np.exp(np.mean(expected)), abs=1e-3) and low < ratio < high
 
 
 def test_papers_lists_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

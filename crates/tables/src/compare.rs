@@ -4,14 +4,13 @@
 use crate::arrow::words;
 use crate::chosen::{mask, with_filter};
 use crate::error::{Error, Result};
-use crate::estimate::Estimate;
+use crate::estimate::{self, Estimate};
 use crate::filter::Filter;
 use crate::keys::{SweptColumn, swept};
 use crate::manifest::PointManifest;
 use crate::parquet;
 use crate::results::Results;
 use crate::schema::{COMPARE, Note, schema};
-use crate::stats::quantile;
 use crate::tail::{self, TailRatio};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -34,15 +33,68 @@ pub struct Pair {
     pub only: (u64, u64),
     /// Share of the paired flows that finished earlier in b; estimate over seeds.
     pub b_faster: Estimate,
-    /// Median of fct(b) / fct(a); estimate over seeds.
-    pub median_ratio: Estimate,
-    /// Mean of fct(b) / fct(a); estimate over seeds.
-    pub mean_ratio: Estimate,
-    /// 99th percentile of the slowdown in b over that in a, of the paired flows.
-    pub tail_ratio: TailRatio,
+    /// The ratios of the paired flows.
+    pub ratios: Ratios,
+    /// Two-sided p-value of a mean ratio of 1, corrected for the number of pairs of the table.
+    pub p_holm: Option<f64>,
     /// Deadline miss rates of a and of b; estimates over seeds, without values if there are no
     /// deadlines.
     pub miss_rates: (Estimate, Estimate),
+}
+
+/// How much longer flows take in system b than in system a. All ratios are b / a; with the systems swapped, all are the
+/// reciprocals, and so are the ends of their intervals.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ratios {
+    /// Median of fct(b) / fct(a); estimate over seeds.
+    pub median: Estimate,
+    /// Geometric mean of fct(b) / fct(a); estimate over seeds. The arithmetic mean of ratios exceeds 1 in both directions
+    /// as soon as they vary.
+    pub mean: Estimate,
+    /// Mean of fct(b) over mean of fct(a); estimate over seeds.
+    pub of_means: Estimate,
+    /// 99th percentile of the slowdown in b over that in a.
+    pub tail: TailRatio,
+    /// Two-sided p-value of the hypothesis that `mean` is 1.
+    pub p: Option<f64>,
+}
+
+/// The completion times of a flow in two systems, and its ideal one.
+#[derive(Clone, Copy, Debug)]
+struct Paired {
+    a: f64,
+    b: f64,
+    ideal: f64,
+}
+
+impl Ratios {
+    /// Computes the ratios from the paired flows of each seed; every seed has at least one.
+    fn of(seeds: &[Vec<Paired>]) -> Ratios {
+        let over_seeds = |f: fn(&[Paired]) -> f64| seeds.iter().map(|flows| f(flows)).collect::<Vec<f64>>();
+        let means = over_seeds(|flows| {
+            let logs = flows.iter().map(|flow| base::math::ln(flow.b / flow.a));
+            base::math::exp(logs.sum::<f64>() / flows.len() as f64)
+        });
+        let medians = over_seeds(|flows| {
+            let mut ratios: Vec<f64> = flows.iter().map(|flow| flow.b / flow.a).collect();
+            ratios.sort_unstable_by(f64::total_cmp);
+            let (low, high) = (ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+            if low == high { low } else { (low * high).sqrt() }
+        });
+        let of_means = over_seeds(|flows| {
+            let sum = |time: fn(&Paired) -> f64| flows.iter().map(time).sum::<f64>();
+            sum(|flow| flow.b) / sum(|flow| flow.a)
+        });
+        let slowdowns: Vec<Vec<[f64; 2]>> =
+            seeds.iter().map(|flows| flows.iter().map(|flow| [flow.a / flow.ideal, flow.b / flow.ideal]).collect()).collect();
+        Ratios {
+            median: Estimate::of_ratios(&medians),
+            mean: Estimate::of_ratios(&means),
+            of_means: Estimate::of_ratios(&of_means),
+            tail: tail::ratio(&slowdowns),
+            p: estimate::p_of_ratios(&means),
+        }
+    }
 }
 
 /// A point of one of the runs, with its flows.
@@ -112,7 +164,24 @@ pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, 
         let n = systems.len();
         return Err(Error::NothingToCompare(format!("{n} system{} without a common point", if n == 1 { "" } else { "s" })));
     }
+    let corrected = holm(&pairs.iter().map(|pair| pair.ratios.p).collect::<Vec<_>>());
+    for (pair, p) in pairs.iter_mut().zip(corrected) {
+        pair.p_holm = p;
+    }
     Ok((keys, pairs))
+}
+
+/// Corrects p-values for their number, by the step-down method of S. Holm, "A Simple Sequentially Rejective Multiple Test
+/// Procedure", 1979: of `n` values, the k-th smallest, from 0, is multiplied by n - k, and none is smaller than one before it.
+fn holm(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut order: Vec<(f64, usize)> = values.iter().enumerate().filter_map(|(i, p)| Some(((*p)?, i))).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut corrected, mut least) = (vec![None; values.len()], 0.0f64);
+    for (k, (p, i)) in order.iter().enumerate() {
+        least = least.max(p * (order.len() - k) as f64).min(1.0);
+        corrected[*i] = Some(least);
+    }
+    corrected
 }
 
 /// Returns [`pairs`] as a table.
@@ -127,21 +196,25 @@ pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
     fields.extend(COMPARE.iter().map(Note::field));
     let count = |f: fn(&Pair) -> u64| Arc::new(UInt64Array::from_iter_values(pairs.iter().map(f)));
     let number = |f: fn(&Pair) -> Option<f64>| Arc::new(pairs.iter().map(f).collect::<Float64Array>());
-    let own: [ArrayRef; 16] = [
+    let own: [ArrayRef; 20] = [
         words(pairs.iter().map(|p| Some(p.system_a.as_str()))),
         words(pairs.iter().map(|p| Some(p.system_b.as_str()))),
-        Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.mean_ratio.n))),
+        Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.ratios.mean.n))),
         count(|p| p.flows),
         count(|p| p.only.0),
         count(|p| p.only.1),
         number(|p| p.b_faster.mean),
-        number(|p| p.median_ratio.mean),
-        number(|p| p.mean_ratio.mean),
-        number(|p| p.mean_ratio.ci95.map(|ci| ci.0)),
-        number(|p| p.mean_ratio.ci95.map(|ci| ci.1)),
-        number(|p| p.tail_ratio.ratio),
-        number(|p| p.tail_ratio.ci95.map(|ci| ci.0)),
-        number(|p| p.tail_ratio.ci95.map(|ci| ci.1)),
+        number(|p| p.ratios.median.mean),
+        number(|p| p.ratios.mean.mean),
+        number(|p| p.ratios.mean.ci95.map(|ci| ci.0)),
+        number(|p| p.ratios.mean.ci95.map(|ci| ci.1)),
+        number(|p| p.p_holm),
+        number(|p| p.ratios.of_means.mean),
+        number(|p| p.ratios.of_means.ci95.map(|ci| ci.0)),
+        number(|p| p.ratios.of_means.ci95.map(|ci| ci.1)),
+        number(|p| p.ratios.tail.ratio),
+        number(|p| p.ratios.tail.ci95.map(|ci| ci.0)),
+        number(|p| p.ratios.tail.ci95.map(|ci| ci.1)),
         number(|p| p.miss_rates.0.mean),
         number(|p| p.miss_rates.1.mean),
     ];
@@ -202,43 +275,34 @@ fn common(keys: &[String], a: &Point<'_>, b: &Point<'_>) -> Option<Vec<Option<St
 }
 
 fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Result<Pair> {
-    let (mut flows, mut only) = (0, (0, 0));
-    let (mut faster, mut medians, mut means, mut paired) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut only, mut faster, mut paired) = ((0, 0), Vec::new(), Vec::new());
     for (pa, pb) in seeds {
         check_same_flows(pa, pb)?;
-        let (mut ratios, mut slowdowns) = (Vec::new(), Vec::new());
+        let mut flows = Vec::new();
         for flow in (0..pa.flows.fct_ps.len()).filter(|&flow| pa.flows.chosen[flow] && pb.flows.chosen[flow]) {
             match (pa.flows.fct_ps[flow], pb.flows.fct_ps[flow]) {
-                (Some(x), Some(y)) => {
-                    ratios.push(y as f64 / x as f64);
-                    let ideal = pa.flows.ideal_fct_ps[flow] as f64;
-                    slowdowns.push([x as f64 / ideal, y as f64 / ideal]);
+                (Some(a), Some(b)) => {
+                    flows.push(Paired { a: a as f64, b: b as f64, ideal: pa.flows.ideal_fct_ps[flow] as f64 });
                 }
                 (Some(_), None) => only.0 += 1,
                 (None, Some(_)) => only.1 += 1,
                 (None, None) => {}
             }
         }
-        ratios.sort_unstable_by(f64::total_cmp);
-        flows += ratios.len() as u64;
-        if let Some(median) = quantile(&ratios, 500) {
-            let n = ratios.len() as f64;
-            faster.push(ratios.iter().filter(|r| **r < 1.0).count() as f64 / n);
-            medians.push(median);
-            means.push(ratios.iter().sum::<f64>() / n);
-            paired.push(slowdowns);
+        if !flows.is_empty() {
+            faster.push(flows.iter().filter(|flow| flow.b < flow.a).count() as f64 / flows.len() as f64);
+            paired.push(flows);
         }
     }
     Ok(Pair {
         system_a: a.to_owned(),
         system_b: b.to_owned(),
         swept,
-        flows,
+        flows: paired.iter().map(|flows| flows.len() as u64).sum(),
         only,
         b_faster: Estimate::of(&faster),
-        median_ratio: Estimate::of_ratios(&medians),
-        mean_ratio: Estimate::of_ratios(&means),
-        tail_ratio: tail::ratio(&paired),
+        ratios: Ratios::of(&paired),
+        p_holm: None,
         miss_rates: (miss_rate(seeds.iter().map(|(a, _)| *a)), miss_rate(seeds.iter().map(|(_, b)| *b))),
     })
 }
@@ -272,6 +336,7 @@ mod tests {
     use crate::manifest::{PointKey, Ran};
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
+    use base::Rng;
     use sim::Outcome;
 
     fn key(system: &str, seed: u64, swept: &[(&str, &str)]) -> PointKey {
@@ -313,14 +378,60 @@ mod tests {
         let [pair] = &pairs[..] else { panic!("{pairs:?}") };
         assert_eq!((pair.system_a.as_str(), pair.system_b.as_str()), ("A", "B"));
         assert_eq!((pair.flows, pair.only), (5, (1, 1)));
-        // Seed 1: ratios 2, 0.5, 2. Seed 2: 0.5, 0.5.
-        assert_eq!(pair.mean_ratio, Estimate::of_ratios(&[1.5, 0.5]));
-        assert!(pair.mean_ratio.ci95.unwrap().0 > 0.0, "no ratio is negative");
-        assert_eq!(pair.median_ratio, Estimate::of_ratios(&[2.0, 0.5]));
+        // Seed 1: ratios 2, 0.5, 2, whose geometric mean is 2^(1/3), and means 11/3 and 7/3 ms. Seed 2: 0.5, 0.5.
+        let near =
+            |found: Estimate, values: [f64; 2]| (found.mean.unwrap() - Estimate::of_ratios(&values).mean.unwrap()).abs() < 1e-12;
+        assert!(near(pair.ratios.mean, [2.0f64.cbrt(), 0.5]), "{:?}", pair.ratios.mean);
+        assert!(near(pair.ratios.of_means, [11.0 / 7.0, 0.5]), "{:?}", pair.ratios.of_means);
+        assert!(pair.ratios.mean.ci95.unwrap().0 > 0.0, "no ratio is negative");
+        assert_eq!(pair.ratios.median, Estimate::of_ratios(&[2.0, 0.5]));
         assert_eq!(pair.b_faster, Estimate::of(&[1.0 / 3.0, 1.0]));
         assert_eq!(pair.miss_rates, (Estimate::default(), Estimate::default()));
         let table = table(&[dir.path().to_owned()], None).unwrap();
         assert_eq!((table.num_rows(), table.num_columns()), (1, COMPARE.len()));
+    }
+
+    #[test]
+    fn swapping_systems_gives_the_reciprocals() {
+        for case in 0..1000 {
+            let mut rng = Rng::stream(case, "test/swap", &[]);
+            let seeds = (0..1 + rng.below(4)).map(|_| {
+                let draw = |_| {
+                    let ideal = 1.0 + rng.exponential(10.0);
+                    let mut time = || ideal * (1.0 + rng.exponential(3.0));
+                    Paired { a: time(), b: time(), ideal }
+                };
+                (0..1 + case as usize % 250).map(draw).collect::<Vec<_>>()
+            });
+            let seeds: Vec<Vec<Paired>> = seeds.collect();
+            let swap = |flows: &Vec<Paired>| flows.iter().map(|f| Paired { a: f.b, b: f.a, ideal: f.ideal }).collect();
+            let (there, back) = (Ratios::of(&seeds), Ratios::of(&seeds.iter().map(swap).collect::<Vec<_>>()));
+            let is_reciprocal = |x: Option<f64>, y: Option<f64>| match (x, y) {
+                (Some(x), Some(y)) => (x * y - 1.0).abs() < 1e-9,
+                (x, y) => x.is_none() && y.is_none(),
+            };
+            let estimate = |e: Estimate| [e.mean, e.ci95.map(|ci| ci.0), e.ci95.map(|ci| ci.1)];
+            let tail = |t: TailRatio| [t.ratio, t.ci95.map(|ci| ci.0), t.ci95.map(|ci| ci.1)];
+            let all = |r: &Ratios| [estimate(r.median), estimate(r.mean), estimate(r.of_means), tail(r.tail)];
+            for ([mean, low, high], [mean_back, low_back, high_back]) in all(&there).into_iter().zip(all(&back)) {
+                let same = is_reciprocal(mean, mean_back) && is_reciprocal(low, high_back) && is_reciprocal(high, low_back);
+                assert!(same, "case {case}: {there:?} and {back:?}");
+            }
+            assert_eq!(there.p.is_some(), seeds.len() > 1, "case {case}");
+            assert!(there.p.zip(back.p).is_none_or(|(x, y)| (x - y).abs() < 1e-9), "case {case}: {:?} and {:?}", there.p, back.p);
+        }
+    }
+
+    #[test]
+    fn many_pairs_are_corrected_for() {
+        // An example of Holm's method that is worked out in textbooks: 0.01, 0.04, 0.03 and 0.005.
+        let corrected = holm(&[Some(0.01), Some(0.04), None, Some(0.03), Some(0.005)]);
+        let expected = [Some(0.03), Some(0.06), None, Some(0.06), Some(0.02)];
+        for (found, right) in corrected.iter().zip(expected) {
+            assert!(found.zip(right).map_or(*found == right, |(x, y)| (x - y).abs() < 1e-12), "{corrected:?}");
+        }
+        assert_eq!(holm(&[Some(0.7), Some(0.9)]), [Some(1.0), Some(1.0)], "no more than 1");
+        assert_eq!(holm(&[Some(0.04)]), [Some(0.04)], "nothing to correct for");
     }
 
     #[test]
@@ -373,7 +484,7 @@ mod tests {
         write(&dirs[1], &[(key("A", 1, &[]), taking(&[Some(1)])), (key("B", 1, &[]), taking(&[Some(1)]))]);
         let (_, pairs) = pairs(&dirs, None).unwrap();
         let names: Vec<_> =
-            pairs.iter().map(|p| format!("{} {} {:?}", p.system_a, p.system_b, p.mean_ratio.mean.unwrap())).collect();
+            pairs.iter().map(|p| format!("{} {} {:?}", p.system_a, p.system_b, p.ratios.mean.mean.unwrap())).collect();
         assert_eq!(names, ["before/A after/A 0.5", "before/A B 0.5", "after/A B 1.0"]);
     }
 
@@ -408,7 +519,9 @@ mod tests {
             }
             pairs(&[dir.path().to_owned()], None)
         };
-        assert_eq!(write(["a5", "a5"]).unwrap().1[0].mean_ratio, Estimate::of_ratios(&[3.0]));
+        let mean = write(["a5", "a5"]).unwrap().1[0].ratios.mean;
+        // Ratios 2 and 4.
+        assert!((mean.mean.unwrap() - 8.0f64.sqrt()).abs() < 1e-12 && mean.ci95.is_none(), "{mean:?}");
         assert!(matches!(write(["a5", "b6"]), Err(Error::DifferentFlows { flow: 1, .. })));
     }
 

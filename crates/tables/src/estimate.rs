@@ -46,11 +46,28 @@ impl Estimate {
     }
 }
 
+/// Returns the two-sided p-value of the hypothesis that the geometric mean of independent positive ratios is 1, by Student's t
+/// of their logarithms; `None` with fewer than two values. It is below 0.05 if the interval of [`Estimate::of_ratios`] does not
+/// hold 1.
+pub fn p_of_ratios(values: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = values.iter().map(|x| base::math::ln(*x)).collect();
+    let (mean, (low, _)) = Estimate::of(&logs).mean.zip(Estimate::of(&logs).ci95)?;
+    let degrees_of_freedom = logs.len() as u32 - 1;
+    let error = (mean - low) / student_t_975(degrees_of_freedom);
+    if mean == 0.0 || error <= 0.0 {
+        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
+    }
+    Some((2.0 * student_t(degrees_of_freedom).sf((mean / error).abs())).min(1.0))
+}
+
+fn student_t(degrees_of_freedom: u32) -> StudentsT {
+    StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom")
+}
+
 /// Returns the 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 %
 /// interval, in standard errors.
 pub fn student_t_975(degrees_of_freedom: u32) -> f64 {
-    let t = StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom");
-    t.inverse_cdf(0.975)
+    student_t(degrees_of_freedom).inverse_cdf(0.975)
 }
 
 #[cfg(test)]
@@ -89,5 +106,21 @@ mod tests {
         assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);
         assert!((high - base::math::pow(2.0, 12.7062047)).abs() < 1e-2, "{high}");
         assert_eq!((Estimate::of_ratios(&[]), Estimate::of_ratios(&[3.0, 3.0]).ci95), (Estimate::default(), Some((3.0, 3.0))));
+    }
+
+    #[test]
+    fn p_values_agree_with_the_intervals() {
+        // Logarithms 0.1, 0.2, 0.3: t = 0.2 / (0.1 / sqrt(3)) = 3.4641 with 2 degrees of freedom. There, the two-sided p-value is
+        // 1 - t / sqrt(t^2 + 2) = 1 - sqrt(12 / 14).
+        let ratios = [0.1, 0.2, 0.3].map(base::math::exp);
+        let p = p_of_ratios(&ratios).unwrap();
+        assert!((p - (1.0 - (12.0f64 / 14.0).sqrt())).abs() < 1e-9, "{p}");
+        assert_eq!((p_of_ratios(&[2.0]), p_of_ratios(&[])), (None, None));
+        assert_eq!((p_of_ratios(&[1.0, 1.0]), p_of_ratios(&[2.0, 2.0])), (Some(1.0), Some(0.0)));
+        for high in [1.05, 1.1, 1.3, 2.0, 4.0] {
+            let ratios = [1.02, 1.03, high];
+            let (low, _) = Estimate::of_ratios(&ratios).ci95.unwrap();
+            assert_eq!(p_of_ratios(&ratios).unwrap() < 0.05, low > 1.0, "{high}");
+        }
     }
 }

@@ -459,10 +459,14 @@ notes! {
         only_a: DataType::UInt64, false, "", "flows that finished only in system a";
         only_b: DataType::UInt64, false, "", "flows that finished only in system b";
         b_faster: DataType::Float64, true, "", "share of the paired flows that finished earlier in b, mean over seeds";
-        median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, geometric mean over seeds";
-        mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, geometric mean over seeds";
+        median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows (of the middle two, the geometric mean), geometric mean over seeds";
+        mean_fct_ratio: DataType::Float64, true, "", "geometric mean of fct(b) / fct(a) over paired flows and over seeds: with the systems swapped, the reciprocal";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t of the logarithms; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "upper end of this interval";
+        p_holm: DataType::Float64, true, "", "two-sided p-value of the hypothesis that mean_fct_ratio is 1, over seeds, corrected by Holm's method for the number of rows; null with fewer than 2 seeds";
+        ratio_of_means: DataType::Float64, true, "", "mean of fct(b) over mean of fct(a), both over the paired flows, geometric mean over seeds: long flows decide it";
+        of_means_ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of ratio_of_means over seeds; null with fewer than 2 seeds";
+        of_means_ci95_high: DataType::Float64, true, "", "upper end of this interval";
         p99_slowdown_ratio: DataType::Float64, true, "", "99th percentile of the slowdown of the paired flows in b over that in a, geometric mean over seeds";
         p99_ci95_low: DataType::Float64, true, "", "lower end of the 95 % interval of p99_slowdown_ratio, by bootstrap of seeds and of pairs of flows; null if a seed has fewer than 200 pairs";
         p99_ci95_high: DataType::Float64, true, "", "upper end of this interval";
