@@ -82,6 +82,10 @@ pub trait Param: Sized {
     {
         range.contains(self)
     }
+    /// Returns the value that was meant if the number is in per cent; `None` for values that are no fractions.
+    fn of_percent(&self) -> Option<Self> {
+        None
+    }
 }
 
 /// A named problem with a parameter's value, found after reading.
@@ -189,7 +193,11 @@ pub fn read_field<T: Param + Clone + PartialOrd>(
     let shown = raw.text().map_or_else(|| describe(&raw), |text| format!("`{text}`"));
     let problem = match T::parse(&raw) {
         Ok(value) => match range {
-            Some(range) if !value.within(&range) => out_of_range(&shown, key, &range),
+            Some(range) if !value.within(&range) => {
+                let meant = value.of_percent().filter(|meant| meant.within(&range));
+                let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{}`?", meant.show()));
+                out_of_range(&shown, key, &range) + &meant
+            }
             _ => return value,
         },
         Err(e) => match range {
@@ -303,6 +311,9 @@ impl<T: Param> Param for Option<T> {
         Self: PartialOrd,
     {
         self.is_none() || range.contains(self)
+    }
+    fn of_percent(&self) -> Option<Self> {
+        self.as_ref().and_then(T::of_percent).map(Some)
     }
 }
 

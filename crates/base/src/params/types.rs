@@ -25,7 +25,23 @@ literal!(Dur, units::parse_dur, "a time, like `10us`");
 literal!(Rate, units::parse_rate, "a rate, like `10Gbps`");
 literal!(Bytes, units::parse_bytes, "a size, like `150KB`");
 literal!(Limit, units::parse_limit, "a limit, like `100pkt`, `150KB` or `unlimited`");
-literal!(Fraction, units::parse_fraction, "a fraction, like `0.8`");
+
+impl Param for Fraction {
+    fn expects() -> String {
+        "a fraction, like `0.8`".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = raw.text().ok_or_else(|| format!("is not {}", Self::expects()))?;
+        units::parse_fraction(&text)
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+    fn of_percent(&self) -> Option<Self> {
+        // A little more than one is a fraction that is too large.
+        (self.0 >= 5 * Fraction::ONE.0).then_some(Fraction(self.0 / 100))
+    }
+}
 
 impl Param for RateOr {
     fn expects() -> String {

@@ -142,7 +142,7 @@ base::params! {
         /// Time between the starts of two rounds.
         interval: Dur = "10ms" in Dur(1)..=MAX_TIME, "longer than a round of a few MB at 10 Gb/s";
         /// Offered load: wire bytes of the answers as a fraction of `load_ref`. Sets the interval.
-        load: Option<Fraction> = "none" in Some(Fraction(1_000))..=Some(Fraction(100_000_000_000)), "only `interval`", quiet;
+        load: Option<Fraction> = "none" in Some(Fraction(1_000))..=Some(Fraction(10_000_000_000)), "only `interval`", quiet;
         /// Reference of the load: the NICs of all hosts, the uplinks of top-of-rack switches, or a
         /// rate.
         load_ref: LoadRef = "hosts", "as `poisson`", quiet;

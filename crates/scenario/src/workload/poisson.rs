@@ -41,7 +41,7 @@ base::params! {
         /// Number of flows.
         flows: u32 = "10000" in 1..=100_000_000, "flowloom: ten flows lie above p99.9; MERP's figures need 30000";
         /// Offered load: wire bytes of first transmissions as a fraction of `load_ref`.
-        load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "flowloom: half load";
+        load: Fraction = "0.5" in Fraction(1_000)..=Fraction(10_000_000_000), "flowloom: half load";
         /// Reference of the load: the NICs of all hosts, the uplinks of top-of-rack switches, or a
         /// rate.
         load_ref: LoadRef = "hosts", "pFabric and most others; `uplinks` fits MERP section 6.1";
@@ -395,6 +395,7 @@ mod tests {
             (vec![("normalize_load", "true"), ("until", "1s")], "also beyond `until`"),
             (vec![("start", "2s"), ("until", "1s")], "until: `1s` is not after `start`, `2s`"),
             (vec![("load", "0.000001"), ("load_ref", "1bps")], "load: `0.000001` spreads 10000 flows"),
+            (vec![("load", "40")], "load: `40` is out of range: `load` goes from 0.000001 to 10; did you mean `0.4`?"),
         ] {
             let message = bench.read("poisson", &set).err().unwrap();
             assert!(message.contains(why), "{set:?}: {message}");
