@@ -129,6 +129,29 @@ fn timeouts_that_are_too_long_or_differ_are_reported() {
 }
 
 #[test]
+fn timeouts_that_a_protocol_chose_are_reported_where_packets_can_be_lost() {
+    let roce = |more: &str, system: &str| {
+        let text = format!(
+            "[topology]\nkind = 'star'\nhosts = 4\nrate = '100Gbps'\n[workload.web]\nkind = 'poisson'\nload = 0.2\n{more}\
+             [[system]]\nlabel = 'D'\ntransport = 'dcqcn'\n{system}\n"
+        );
+        let long = warned(&text).into_iter().filter(|(_, message)| message.contains("times the longest unloaded round trip"));
+        long.map(|(_, message)| message).collect::<Vec<_>>()
+    };
+    let pfc = "buffer = 'pfc'";
+    // 4.096 us times 2^14.
+    let message = "`system.D.transport.rto`: `67108.864us` is ";
+    assert_eq!(roce("", pfc), [""; 0], "nothing is lost");
+    let failing = roce("[[event]]\nat = '1ms'\nuntil = '2ms'\nlink = ['h0', 's0']\n", pfc);
+    assert!(failing[0].starts_with(message), "{failing:?}");
+    assert!(roce("", "qdisc = { kind = 'red_ecn', limit = '100KB' }")[0].starts_with(message));
+    assert_eq!(roce("", "qdisc = { kind = 'red_ecn', limit = 'unlimited' }"), [""; 0]);
+    let homa =
+        "[topology]\nkind = 'star'\n[workload.web]\nkind = 'poisson'\nload = 0.2\n[[system]]\nlabel = 'H'\ntransport = 'homa'\n";
+    assert!(warned(homa)[0].1.starts_with("`system.H.transport.resend_after`: `5ms` is "), "{:?}", warned(homa));
+}
+
+#[test]
 fn different_handshakes_are_reported() {
     let found = changed(", handshake = true", "");
     assert_eq!(found, [(16, "flows of `pFabric` start without a handshake, but flows of `TCP`, `DCTCP` with one".to_owned())]);
@@ -405,7 +428,7 @@ fn an_incast_beyond_the_queue_is_reported_if_losses_cost_timeouts() {
 #[test]
 fn queues_below_the_grants_of_homa_are_reported() {
     let homa = |senders, overcommitment: u32, limit: &str| {
-        let transport = format!("transport = {{ kind = 'homa', overcommitment = {overcommitment} }}");
+        let transport = format!("transport = {{ kind = 'homa', overcommitment = {overcommitment}, resend_after = '1ms' }}");
         incast(senders, &format!("{transport}\nqdisc = {{ kind = 'strict', limit = {limit} }}"))
     };
     // Six bandwidth-delay products of a little less than 40 packets.
@@ -432,7 +455,7 @@ fn spraying_with_fast_retransmit_is_named() {
     // Flows keep their path, there is only one path, or the transport has no duplicate ACKs.
     assert_eq!(spray("leaf_spine", "newreno', stack = 'fine'", "ecmp"), []);
     assert_eq!(spray("star", "newreno', stack = 'fine'", "spray"), []);
-    assert_eq!(spray("leaf_spine", "homa'", "spray"), []);
+    assert_eq!(spray("leaf_spine", "homa', resend_after = '1ms'", "spray"), []);
     let wrong = "[[system]]\nlabel = 'A'\ntransport = { kind = 'newreno', dup_threshold = 4 }\n";
     let error = scenario::load(wrong, "w.toml", Path::new("."), &Options::default()).unwrap_err().to_string();
     assert!(error.contains("`4` is not `3` or `never`"), "{error}");

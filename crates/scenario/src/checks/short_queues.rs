@@ -57,19 +57,19 @@ fn fan_ins(draft: &Draft, files: &Files, built: &Built) -> Vec<(String, FanIn)> 
 }
 
 /// A kind of switch port.
-struct Port {
+pub(super) struct Port {
     env: qdisc::Env,
     /// The bytes that may wait at the port, and the parameter that sets this limit.
-    room: Option<(Bytes, Setting)>,
+    pub(super) room: Option<(Bytes, Setting)>,
     /// The parameter that sets the marking threshold, and the threshold.
     mark: Option<(&'static str, Limit)>,
 }
 
 /// The slot and the key of a parameter.
-type Setting = (&'static str, &'static str);
+pub(super) type Setting = (&'static str, &'static str);
 
 /// Returns the kinds of switch ports in a system.
-fn ports(system: &System, envs: &Envs<'_>) -> Vec<Port> {
+pub(super) fn ports(system: &System, envs: &Envs<'_>) -> Vec<Port> {
     let switch = envs.checked().buffer().into_iter().next();
     let shared = system.buffer.as_ref().zip(switch).map(|(buffer, switch)| buffer.build(&switch).most());
     let port = |env: qdisc::Env| {

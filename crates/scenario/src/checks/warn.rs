@@ -161,26 +161,33 @@ fn timers(draft: &Draft, built: &Built, system: &System) -> Timers {
 /// A timeout, the longest unloaded round trip of the network, and the variant of the system.
 type Timed<'a> = (Timeout, Dur, &'a Variant<System>);
 
-/// Returns the timeouts of all variants of a system on all networks. Default timeouts that belong
-/// to a protocol are left out.
-fn timeouts<'a>(draft: &'a Draft, section: &'a Section<System>) -> impl Iterator<Item = Timed<'a>> {
+/// Returns the timeouts of all variants of a system on all networks. A default that belongs to a protocol counts only if
+/// `defaults` is set and packets can be lost: nothing waits for it otherwise.
+fn timeouts<'a>(draft: &'a Draft, section: &'a Section<System>, defaults: bool) -> impl Iterator<Item = Timed<'a>> {
     let networks = draft.topology.variants.iter().map(|variant| &variant.value);
     let pairs = networks.flat_map(|built| section.variants.iter().map(move |variant| (built, variant)));
-    pairs.flat_map(|(built, variant)| {
+    pairs.flat_map(move |(built, variant)| {
         let Timers { first, least, fixed, .. } = timers(draft, built, &variant.value);
         let given =
             |key: &str| variant.table.get("transport").and_then(|e| e.node.table()).is_some_and(|table| table.get(key).is_some());
-        // If the protocol fixes its timeout, the default is part of the protocol, and only a given
-        // value counts.
-        let counts = move |timeout: &Timeout| !fixed || given(timeout.key);
+        let all = !fixed || (defaults && loses_packets(draft, built, &variant.value));
+        let counts = move |timeout: &Timeout| all || given(timeout.key);
         first.into_iter().chain(least).filter(counts).map(move |timeout| (timeout, built.max_rtt, variant))
     })
+}
+
+/// Returns whether packets of a system can be lost on a network: in its cables, when links or switches fail, or at switch ports
+/// that hold a limited number of bytes.
+fn loses_packets(draft: &Draft, built: &Built, system: &System) -> bool {
+    let limited =
+        || with_envs(draft, built, system, |envs| short_queues::ports(system, envs).iter().any(|port| port.room.is_some()));
+    !draft.events.is_empty() || built.net.links().iter().any(|link| link.loss.0 > 0) || limited()
 }
 
 /// Warns of a timeout that is too long for the network.
 fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let times = |(timeout, rtt, _): &Timed<'_>| timeout.after.0 / rtt.0.max(1);
-    let longest = timeouts(draft, section).max_by_key(|timed| (times(timed), timed.0.after))?;
+    let longest = timeouts(draft, section, true).max_by_key(|timed| (times(timed), timed.0.after))?;
     let (times, (Timeout { key, after }, rtt, variant)) = (times(&longest), longest);
     (times > MAX_ROUND_TRIPS && after > TICK).then(|| {
         let message = format!("`{after}` is {times} times the longest unloaded round trip, which is {rtt}");
@@ -194,7 +201,7 @@ fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
 
 /// Warns of a timeout that expires before an ACK can arrive. Defaults are never so short.
 fn short_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
-    let short = timeouts(draft, section).filter(|(timeout, rtt, _)| timeout.after < *rtt);
+    let short = timeouts(draft, section, false).filter(|(timeout, rtt, _)| timeout.after < *rtt);
     let (Timeout { key, after }, rtt, variant) = short.min_by_key(|(timeout, ..)| timeout.after)?;
     let message = format!("`{after}` is less than the longest unloaded round trip, which is {rtt}");
     let hint = format!(
