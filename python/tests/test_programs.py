@@ -399,6 +399,7 @@ def message(flow: int, src: int, dst: int, start: float, finish: float | None, i
         "size_bytes": 1000,
         "start_ps": round(start * US),
         "group_id": 1,
+        **dict.fromkeys(("timeouts", "drops", "lost_link"), 0),
     }
     row |= {"finish_ps": None if finish is None else round(finish * US), "fct_ps": fct, "ideal_fct_ps": round(ideal * US)}
     return row | {"slowdown": None if fct is None else fct / (ideal * US)}
@@ -450,6 +451,39 @@ def test_a_rank_also_waits_for_its_own_messages(plain: Results) -> None:
     flows = [message(0, 0, 1, 1, 9), message(1, 1, 0, 9, 28)]
     found = with_tasks(plain, {run.point: [program]}, {run.point: flows}).why_collective()
     assert [one.flow_id for one in found.messages] == [0, 1]
+
+
+def test_the_chain_of_a_collective_passes_the_message_that_a_failure_held_up() -> None:
+    scenario = {
+        "topology": {
+            "kind": "leaf_spine",
+            "leaves": 2,
+            "spines": 2,
+            "hosts_per_leaf": 4,
+            "host_rate": "100Gbps",
+            "spine_rate": "100Gbps",
+        },
+        "workload": {"job": {"kind": "collective", "op": "all_reduce", "bytes": "8MB", "chunk": "128KB", "window": 4}},
+        "event": [{"at": "300us", "until": "200ms", "link": ["leaf0", "spine0"]}],
+        "failure": {"detect": "10us"},
+        "system": [{"label": "DCQCN", "transport": {"kind": "dcqcn", "rto": "67ms"}, "buffer": "pfc"}],
+    }
+    results = Scenario.from_dict(scenario).run()
+    found = results.why_collective()
+    # The messages behind it on its queue pair started only when it had arrived.
+    late = [one for one in found.messages if one.timeouts]
+    assert late and sum(one.lost_ps for one in late) > 67_000 * US
+    assert sum(one.waited_ps for one in found.messages) < 1000 * US, "no message began late without a reason"
+    times = sum(one.waited_ps + one.time_ps for one in found.messages)
+    assert found.begun_ps + times + (found.ended_ps - found.messages[-1].finish_ps) == found.ended_ps, "no time is missing"
+    flows = {row["flow_id"]: row for row in results.flows().to_pylist()}
+    for one in late:
+        assert flows[one.flow_id]["timeouts"] == one.timeouts and one.lost == flows[one.flow_id]["lost_link"] > 0
+    text = str(found)
+    assert "waited for a retransmission timeout, after losses of" in text and "links that were down: leaf0--spine0" in text
+    worst = max(late, key=lambda one: one.lost_ps)
+    assert f"--flow {worst.flow_id}` explains the message that lost most time" in text
+    assert found.table().head[-2:] == ["lost", "timeouts"]
 
 
 def test_a_collective_is_named_by_its_name_or_number(plain: Results) -> None:

@@ -36,6 +36,9 @@ class Message:
     finish_ps: int
     ideal_fct_ps: int
     slowdown: float
+    timeouts: int
+    lost: int
+    """Packets of the message that were lost, in queues, to failures and at random."""
     waited_ps: int
 
     @property
@@ -51,8 +54,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Chain:
-    """The messages that delayed the rank that ended a collective last: each of them was the last that its
-    receiver got before it sent the next one.
+    """The messages that delayed the rank that ended a collective last: each of them was the last of those for which the
+    next one waited, which reached its sender or went between the same two ranks before it.
     """
 
     point: str
@@ -63,6 +66,8 @@ class Chain:
     """The time when the rank that sent the oldest message began its part."""
     ranks: Mapping[int, Sequence[int]]
     """The ranks of each host that take part."""
+    down: Sequence[str] = ()
+    """The links that failed, as `a--b`, with the time that they were down."""
     path: Path | None = None
     """The folder of the results."""
 
@@ -94,7 +99,12 @@ class Chain:
             if i in kept:
                 rows.append(self.cells([message], self.named(message.src), self.named(message.dst), str(message.flow_id)))
         heads = ["from", "to", "flow", "size", "start", "waited", "time", "unloaded", "slowdown"]
-        return tables.Table(heads, rows, 2)
+        return tables.Table(heads + (["lost", "timeouts"] if self.has_losses else []), rows, 2)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether a message lost packets or waited for a timeout."""
+        return any(one.timeouts or one.lost for one in self.messages)
 
     def cells(self, messages: Sequence[Message], *names: str) -> list[str]:
         """Returns the row of one message, or of several messages that follow each other."""
@@ -108,6 +118,7 @@ class Chain:
             duration(time),
             duration(ideal),
             f"{messages[0].slowdown if len(messages) == 1 else time / ideal:.3g}",
+            *([str(sum(one.lost for one in messages)), str(sum(one.timeouts for one in messages))] if self.has_losses else []),
         ]
 
     def __str__(self) -> str:
@@ -133,6 +144,15 @@ class Chain:
             f"before them: {duration(late)} until the first sender began; between them: {duration(waited)}; "
             f"after them: {duration(after)} until the rank ended",
         ]
+        late_ones = [one for one in self.messages if one.timeouts]
+        if late_ones:
+            lines.append(
+                f"{words.counted(len(late_ones), 'message')} of them waited for a retransmission timeout, after losses of "
+                f"{words.counted(sum(one.lost for one in late_ones), 'packet')}: {duration(sum(one.lost_ps for one in late_ones))} "
+                "beyond the time in an unloaded network"
+            )
+        if self.down:
+            lines.append(f"links that were down: {', '.join(self.down)}")
         worst = max(self.messages, key=lambda one: (one.lost_ps, -one.flow_id))
         run = "RUN" if self.path is None else shlex.quote(str(self.path))
         command = f"flowloom why {run} --point {shlex.quote(self.point)} --flow {worst.flow_id}"
@@ -183,24 +203,43 @@ def walked(results: Data, run: Run, task: ProgramTask) -> Chain:
     for part in parts:
         ranks.setdefault(part.host, []).append(part.rank)
     begun = {host: min(part.start_ps for part in parts if part.host == host) for host in ranks}
-    fields = ["flow_id", "group_id", "src", "dst", "size_bytes", "start_ps", "finish_ps", "ideal_fct_ps", "slowdown"]
+    fields = ["flow_id", "src", "dst", "size_bytes", "start_ps", "finish_ps", "ideal_fct_ps", "slowdown", "timeouts"]
+    counts = ["group_id", "drops", "lost_link"]
     # All flows: a filter must not interrupt the chain.
-    table = results._table("flows", fields, {"point": run.point})
-    rows = table.filter((pc.field("group_id") == task.group_id) & pc.field("finish_ps").is_valid()).select(fields).to_pylist()
-    arrivals = {host: ordered(row for row in rows if row["dst"] == host) for host in {row["dst"] for row in rows}}
+    table = results._table("flows", [*fields, *counts], {"point": run.point})
+    table = table.filter((pc.field("group_id") == task.group_id) & pc.field("finish_ps").is_valid())
+    rows = table.select([*fields, *counts]).to_pylist()
+    arrivals: dict[int, Flows] = {}
+    # A message also waits for the message a window before it, from its rank to the same rank.
+    between: dict[tuple[int, int], Flows] = {}
+    for row in ordered(rows):
+        arrivals.setdefault(row["dst"], []).append(row)
+        between.setdefault((row["src"], row["dst"]), []).append(row)
     last = next(part.host for part in parts if part.rank == task.last_rank)
     # The last rank also waits for the arrival of its own messages.
     at_end = ordered(row for row in rows if last in (row["src"], row["dst"]))
     found, latest = [], latest_before(at_end, task.finish_ps or 0)
     while latest is not None:
-        before = latest_before(arrivals.get(latest["src"], []), latest["start_ps"])
-        since = begun.get(latest["src"], latest["start_ps"]) if before is None else before["finish_ps"]
-        latest = {name: value for name, value in latest.items() if name != "group_id"}
-        found.append(Message(**latest, waited_ps=latest["start_ps"] - since))
+        src, start = latest["src"], latest["start_ps"]
+        known = [latest_before(own, start) for own in (between[src, latest["dst"]], arrivals.get(src, []))]
+        before = max(filter(None, known), key=lambda row: row["finish_ps"], default=None)
+        since = begun.get(src, start) if before is None else before["finish_ps"]
+        own = {name: latest[name] for name in fields}
+        found.append(Message(**own, lost=latest["drops"] + latest["lost_link"], waited_ps=start - since))
         latest = before
     first = found[-1] if found else None
     start = (task.start_ps or 0) if first is None else first.start_ps - first.waited_ps
-    return Chain(run.point, task, found[::-1], start, ranks, results.path)
+    return Chain(run.point, task, found[::-1], start, ranks, links_down(results, run), results.path)
+
+
+def links_down(results: Data, run: Run) -> list[str]:
+    """Returns the links of a point that were down, with the time."""
+    ports = results._table("ports", ["name", "down_ps"], {"point": run.point})
+    found: dict[str, int] = {}
+    for row in ports.filter(pc.field("down_ps") > 0).select(["name", "down_ps"]).to_pylist():
+        a, b = sorted(row["name"].split("->"))
+        found[f"{a}--{b}"] = max(found.get(f"{a}--{b}", 0), row["down_ps"])
+    return [f"{link} ({duration(ps)})" for link, ps in sorted(found.items())]
 
 
 Flows = list[dict[str, int]]

@@ -100,7 +100,7 @@ class Why:
             (ax,) = style.panels(fig, 1, 1)
             scaled = {label: [ps * 1e-12 / unit for ps in times] for label, times in self._drawn().items()}
             stack(ax, scaled, [self._label(flow.flow_id) for flow in self.flows])
-            ax.set_xlabel(words.axis("time since the start", name))
+            ax.set_xlabel(words.axis("completion time by part, not in the order of time", name))
             ax.set_title(f"{words.escaped(self.system)}, seed {self.seed}: parts of completion times")
             style.legend(fig, [ax])
         return fig
