@@ -431,6 +431,13 @@ pub struct Counters {
     pub moves: Option<u64>,
     /// The time for which neighbours paused ports, all ports together; `None` if no neighbour can.
     pub paused_ps: Option<u64>,
+    /// The same of the port that was paused longest.
+    pub max_paused_ps: Option<u64>,
+    /// Data packets that lost their payload in queues; `None` if no queue trims packets.
+    pub trimmed_packets: Option<u64>,
+    /// The time from the first start of a flow to the last finish, or to the end of the run if a flow that began did not finish.
+    /// A timer that expires after the last finish does not lengthen it.
+    pub traffic_ps: u64,
     /// The measurement window; `None` for ideal schedules, which count nothing over time, and if the run
     /// ended before the window began.
     pub window: Option<Measured>,

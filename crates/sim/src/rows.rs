@@ -119,7 +119,12 @@ pub fn counters<E: Driver<Carried>, P: Probe>(
             digest.update(&word.to_le_bytes());
         }
     }
+    let begun = flows.iter().filter_map(|flow| Some((flow, flow.start_ps?)));
+    let first = begun.clone().map(|(_, start)| start).min().unwrap_or(0);
+    // A flow that was given up ends with the flows that were not.
+    let ends = begun.filter(|(flow, _)| !flow.terminated).map(|(flow, _)| flow.finish_ps.unwrap_or(whole.now().0));
     Counters {
+        traffic_ps: ends.max().unwrap_or(first).saturating_sub(first),
         events: whole.events(),
         hops: ports.iter().map(|port| port.tx_packets).sum(),
         end_ps: whole.now().0,

@@ -290,8 +290,13 @@ fn drive<E: Driver<Carried>, P: Probe>(
     }
     counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
     let port_counters = port_counters(spec);
-    let paused = port_counters.iter().position(|counter| counter.counter.name == "paused_ps");
-    counters.paused_ps = paused.map(|at| ports.iter().map(|port| port.counts[at]).sum());
+    let counts_of = |name: &str| {
+        let at = port_counters.iter().position(|counter| counter.counter.name == name)?;
+        Some(ports.iter().map(move |port| port.counts[at]))
+    };
+    counters.paused_ps = counts_of("paused_ps").map(Iterator::sum);
+    counters.max_paused_ps = counts_of("paused_ps").and_then(Iterator::max);
+    counters.trimmed_packets = counts_of("trimmed").map(Iterator::sum);
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
     let deadlock = actors::deadlocks(&actors).and_then(|deadlocks| deadlocks.found.clone());
     let sampled = actors

@@ -4,6 +4,7 @@
 use crate::schema::*;
 use crate::stats::{METRICS, Metric};
 use arrow_schema::DataType;
+use base::registry::Entry;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,6 +20,7 @@ pub fn dictionary() -> String {
     write_table(&mut out, &AGENTS);
     write_table(&mut out, &PACKETS);
     out.push_str(COUNTERS);
+    write_counters(&mut out);
     let keys = "The keys `point`, `system`, `seed` and one column per swept key come first.";
     write_notes(
         &mut out,
@@ -122,7 +124,7 @@ const COUNTERS: &str = "## Counters
 
 Counters that only some protocols have are extra columns after the columns above: counters of flows in `flows.parquet`, counters of ports in
 `ports.parquet`. The name of the column is the name of the entry and of the counter, such as `homa.grants`; the type is uint64; the unit and
-the description are in the schema's metadata. `flows()` and `ports()` have the columns of all systems of the run, with null at points of
+the description are in the schema's metadata, too. `flows()` and `ports()` have the columns of all systems of the run, with null at points of
 systems without the counter.
 
 ";
@@ -149,6 +151,27 @@ fn write_rows<'a>(
     for (name, ty, nullable, unit, about) in rows {
         let ty = if matches!(ty, DataType::Dictionary(..)) { "dictionary".to_owned() } else { ty.to_string().to_lowercase() };
         let _ = writeln!(out, "| `{name}` | {ty} | {} | {unit} | {about} |", if nullable { "yes" } else { "" });
+    }
+    out.push('\n');
+}
+
+/// Writes a row for each counter of a built-in entry, in the order of slots and entries.
+fn write_counters(out: &mut String) {
+    use fabric::{buffer, qdisc, receiver, router};
+    use proto::{policy, transport};
+    let rooms: [(&str, &[Entry]); 6] = [
+        ("flows", transport::ROOM.entries),
+        ("flows", policy::ROOM.entries),
+        ("ports", qdisc::ROOM.entries),
+        ("ports", router::ROOM.entries),
+        ("ports", receiver::ROOM.entries),
+        ("ports", buffer::ROOM.entries),
+    ];
+    out.push_str("| table | column | unit | |\n|---|---|---|---|\n");
+    for (table, entries) in rooms {
+        for (entry, counter) in entries.iter().flat_map(|entry| entry.meta.counters.iter().map(move |counter| (entry, counter))) {
+            let _ = writeln!(out, "| {table} | `{}.{}` | {} | {} |", entry.name, counter.name, counter.unit, counter.about);
+        }
     }
     out.push('\n');
 }

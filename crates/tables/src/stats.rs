@@ -122,8 +122,9 @@ impl<'a> Point<'a> {
     fn sum(&self, f: impl Fn(&FlowRow) -> u64) -> Option<f64> {
         Some(self.flows.iter().map(|flow| f(flow)).sum::<u64>() as f64)
     }
+    /// Returns the share of the time with traffic for which a port was paused, mean over all ports.
     fn paused_share(&self) -> Option<f64> {
-        Some(self.counters.paused_ps? as f64 / (self.ports.len() as f64 * self.counters.end_ps.max(1) as f64))
+        Some(self.counters.paused_ps? as f64 / (self.ports.len() as f64 * self.counters.traffic_ps.max(1) as f64))
     }
     fn at_ports(&self, f: impl Fn(&PortRow) -> u64) -> Option<f64> {
         Some(self.ports.iter().map(f).sum::<u64>() as f64)
@@ -409,7 +410,9 @@ metrics! {
         made_packets ["packets"] "packets that routers at switches and policies at hosts created themselves: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
         made_bytes ["bytes"] "bytes on the wire of the packets in made_packets, when they were created" = |p| p.counters.made_bytes.map(|n| n as f64);
         moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
-        paused_share [""] "share of the run for which neighbours paused a port, its classes added up, mean over all ports" = |p| p.paused_share();
+        trimmed ["packets"] "data packets that lost their payload in queues, of all flows" = |p| p.counters.trimmed_packets.map(|n| n as f64);
+        paused_share [""] "share of the time from the first start of a flow to the last finish for which neighbours paused a port, its classes added up, mean over all ports" = |p| p.paused_share();
+        max_paused_share [""] "share of this time for which the port that was paused longest was paused, its classes added up" = |p| Some(p.counters.max_paused_ps? as f64 / p.counters.traffic_ps.max(1) as f64);
     }
     machine: true, optional: false, window: false, of_flows: false, from: Flows {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
@@ -583,8 +586,15 @@ mod tests {
         let flows = flows.map(|flow| FlowRow { window_delivered_bytes: Some(flow.size_bytes / 4), ..flow });
         // A straggler after the window does not change what is measured in the window.
         let window = Some(Measured { from_ps: 1_000_000_000, until_ps: 5_000_000_000, delivered_bytes: 3000 });
-        let counters =
-            Counters { events: 100, end_ps: 900_000_000_000, paused_ps: Some(450_000_000_000), window, ..Counters::default() };
+        let counters = Counters {
+            events: 100,
+            end_ps: 9_000_000_000_000,
+            traffic_ps: 900_000_000_000,
+            paused_ps: Some(450_000_000_000),
+            max_paused_ps: Some(360_000_000_000),
+            window,
+            ..Counters::default()
+        };
         let point = Point::new(&flows, &ports, &counters, 2.0);
         let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
         assert_eq!((get("flows"), get("unfinished"), get("drops")), (Some(4.0), Some(2.0), Some(7.0)));
@@ -595,8 +605,8 @@ mod tests {
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
         assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
         assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(10.0)));
-        // Half of the run, of one of two ports.
-        assert_eq!(get("paused_share"), Some(0.25));
+        // Half of the time with traffic, over two ports; a timer made the run ten times as long.
+        assert_eq!((get("paused_share"), get("max_paused_share"), get("trimmed")), (Some(0.25), Some(0.4), None));
         assert_eq!((get("mean_queue_bytes"), get("max_mean_queue_bytes"), get("window_s")), (Some(8.0), Some(8.0), Some(4e-3)));
         assert_eq!(
             (get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")),

@@ -42,8 +42,10 @@ METRICS = (
     "group_jain_index",
     "p99_er",
     "data_drops",
+    "trimmed",
     "timeouts",
     "paused_share",
+    "max_paused_share",
 )
 """The metrics of the summary table, in this order; metrics that the results do not have are left out."""
 

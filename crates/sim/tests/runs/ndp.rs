@@ -75,6 +75,7 @@ fn each_packet_arrives_as_data_or_as_a_header_or_comes_back() {
         assert_eq!(sent, packets + trims + returned);
         assert_eq!(sum(&outcome, |flow| flow.retx_packets), trims + returned);
         assert_eq!((nacks, at_ports(&outcome, "returned"), at_ports(&outcome, "trimmed")), (trims, returned, trims + returned));
+        assert_eq!(outcome.counters.trimmed_packets, Some(trims + returned));
         assert_eq!(returned > 0, senders == 400, "{senders}");
         assert!(trims > 0 && sent <= unasked / 1460 + pulls + returned, "{sent} packets, {pulls} pulls");
         // A pull takes 1.212122 us, and the last one leaves before the last packet comes.
