@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import small
+from flowloom import Scenario
 from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import distributions, drawing, panels, plots, sizes, style, traces
 from flowloom.figures.kinds import KINDS
 from flowloom.figures.traces import Bar
+from flowloom.pages import report
 from flowloom.runs import tables
 from matplotlib.figure import Figure
 from small import LOAD
@@ -517,3 +520,36 @@ def test_every_kind_of_figure_can_be_explained(capfd: pytest.CaptureFixture[str]
     assert main(["list", "figures"]) == 0
     listed = {line.split()[0] for line in capfd.readouterr().out.splitlines()}
     assert listed == set(KINDS)
+
+
+def test_no_interval_goes_below_the_smallest_possible_value(tmp_path: Path) -> None:
+    # Two seeds of few flows: Student's intervals of means and tails are wider than the values.
+    scenario = {
+        "seed": [1, 2],
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {"web": {"kind": "poisson", "flows": 60, "load": [0.6, 0.9]}},
+        "measure": {"flows": "all"},
+        "system": [{"label": "short", "transport": "newreno", "qdisc": {"kind": "droptail", "limit": "8pkt"}}],
+    }
+    results = Scenario.from_dict(scenario).run(out=tmp_path / "r")
+    summary = [row for row in results.summary().to_pylist() if row["metric"] in ("p99_slowdown", "data_drops")]
+    assert any(row["ci95_low"] < (0 if row["metric"] == "data_drops" else 1) for row in summary), "nothing to cut"
+    for kind, options in (("slowdown", {}), ("metrics", {"metrics": ["p99_slowdown", "data_drops"]})):
+        (path,) = style.save(plots.draw(results, kind, **options), tmp_path / kind, ["csv"])
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert rows and all(float(row["ci95_low"]) >= (0 if "drops" in row.get("metric", "") else 1) for row in rows), kind
+
+
+def test_the_caption_names_bands_only_of_several_seeds(tmp_path: Path) -> None:
+    for seeds, said in (([1], 0), ([1, 2], 1)):
+        scenario = {
+            "seed": seeds,
+            "topology": {"kind": "star", "hosts": 4},
+            "workload": {"web": {"kind": "poisson", "flows": 60, "load": [0.3, 0.5]}},
+            "measure": {"flows": "all"},
+            "system": [{"label": "TCP", "transport": "newreno"}],
+        }
+        found = report.figures(Scenario.from_dict(scenario).run(out=tmp_path / str(len(seeds))))
+        assert sum("95 % bands over 2 seeds" in text for text in found) >= said
+        assert said or not any("% bands" in text for text in found)

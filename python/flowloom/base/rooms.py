@@ -22,6 +22,8 @@ class Meta:
     """The definition of the format, if another program defines it."""
     suffix: str = ""
     """The suffix of the files that the entry writes, if all of them have the same."""
+    bands: bool = False
+    """Whether the figure has 95 % bands where there are several seeds."""
     metric: str = ""
     """A metric that results must have for the figure to be drawn by default; empty if it is always drawn."""
 

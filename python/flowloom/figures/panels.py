@@ -10,7 +10,7 @@ import numpy as np
 
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import Array, At, NoDataError, array, looks, record, varies
+from flowloom.figures.drawing import Array, At, NoDataError, array, looks, record, smallest, varies
 from flowloom.runs import tables
 from flowloom.runs.data import Data, Value, mean
 from flowloom.runs.numbers import Curves
@@ -63,12 +63,13 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
     for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
         order = sorted(points, key=words.sorting)
         rows = [points[value] for value in order]
+        means = array(row.mean for row in rows)
         drawn.append(
             Curve(
                 label,
                 order,
-                array(row.mean for row in rows),
-                array(row.mean if row.low is None else row.low for row in rows),
+                means,
+                np.maximum(array(row.mean if row.low is None else row.low for row in rows), smallest(metric, means)),
                 array(row.mean if row.high is None else row.high for row in rows),
                 results.systems[system] in results.ideals,
                 results.systems[system],

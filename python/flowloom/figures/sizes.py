@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowloom import _core
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import Array, At, NoDataError, array, drawn_of, groups, interval_note, looks, record, swept
+from flowloom.figures.drawing import Array, At, NoDataError, array, drawn_of, groups, interval_note, looks, record, smallest, swept
 from flowloom.runs.data import Data, Value, plain
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int, sta
             shown = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
             if shown is None:
                 continue
-            # Student's interval may extend to impossible values, such as a slowdown below 1.
+            # Student's interval may extend to impossible values.
+            shown = replace(shown, low=np.maximum(shown.low, smallest(quantity, shown.mean)))
             few |= size_curve(ax, shown, shown.mean / scale / 50, look, label, factor, scale)
             columns_ = {words.axis("flow size", unit): shown.size / factor, words.axis(name, y_unit): shown.mean / scale}
             ends = {"ci95 low": shown.low / scale, "ci95 high": shown.high / scale, "rests on few flows": shown.few}

@@ -175,7 +175,9 @@ def figures(results: Data) -> list[str]:
             fig = plots.draw(results, kind.name)
         except NoDataError:
             continue
-        parts.append(drawing(fig, f"fig-{kind.name}", kind.meta.summary + ".", command("plot", results, f"--kind {kind.name}")))
+        seeds = tables.seeds_of(results.runs) if kind.meta.bands else ""
+        caption = kind.meta.summary + (f", with 95 % bands over {seeds}." if seeds else ".")
+        parts.append(drawing(fig, f"fig-{kind.name}", caption, command("plot", results, f"--kind {kind.name}")))
     return parts
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Flow completion time against flow size, in bins of equal count, with 95 % bands over seeds",
+    "Flow completion time against flow size, in bins of equal count",
+    bands=True,
     needs="flows",
 )
 

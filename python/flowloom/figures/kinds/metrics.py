@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Metrics against the swept key, one panel each, with 95 % confidence bands over seeds",
+    "Metrics against the swept key, one panel each",
+    bands=True,
     needs="summary",
 )
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Slowdown against flow size, in bins of equal count, with 95 % bands over seeds",
+    "Slowdown against flow size, in bins of equal count",
+    bands=True,
     needs="by_size",
 )
 
