@@ -227,8 +227,8 @@ def compare(*folders: str | Path, where: str | None = None) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        One row per pair of systems (`system_a`, `system_b`) and swept values: means of ratios
-        between the two systems, with their 95 % confidence intervals over seeds.
+        One row per pair of systems (`system_a`, `system_b`) and swept values: ratios b / a, whose
+        reciprocals are those of the swapped pair, with their 95 % confidence intervals over seeds.
 
     Raises
     ------
