@@ -13,12 +13,16 @@
 //! | `wq` | 0.002 | Floyd and Jacobson section 6; `auto` is ns-2's -1 |
 //! | `max_p`, `gentle`, `wait` | 0.1, off, on | ns-2 |
 //! | `chosen`, `mark_p` | `mark`, 1 | RFC 3168; ns-2: 0.1 |
+//! | `at` | `enqueue` | Floyd and Jacobson: at arrivals; `dequeue`: simulators of HPCC and PowerTCP |
 //!
 //! Assumed:
 //! - The queue length does not include the packet in transmission. The average is updated at every
 //!   arrival, also at that of a packet that finds the port idle, with the queue length before the
 //!   arrival. For idle time the average decreases as if full packets had arrived at an empty queue.
 //! - With thresholds in bytes the average is in bytes.
+//! - With `at = "dequeue"` the average is updated, and a packet is chosen, when its transmission starts, by
+//!   what waits behind it (HPCC's simulator, `SwitchNode::SwitchNotifyDequeue`: `ShouldSendCN` after the packet
+//!   has left the count). A mark made on arrival is older by the time that the packet waited.
 //! - With at most one waiting packet nothing is marked (ns-2).
 //! - The count of packets since the last mark is reset when the average is below `th_min`, at most
 //!   one packet waits, or the queue is full.
@@ -29,7 +33,7 @@
 //! Deviates: ns-2 never chooses the first packet above `th_min`; here its probability is that of
 //! any other packet.
 
-use super::{Backlog, Env, Fifo, Qdisc};
+use super::{At, Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
 use base::params::{Auto, Param as _, Problem};
@@ -98,6 +102,8 @@ base::params! {
         /// If the probability is at least this, chosen packets are dropped even if they could be
         /// marked; 1: never.
         mark_p: f64 = "1" in 0.0..=1.0, "RFC 3168; ns-2 drops from 0.1 on when `use_mark_p_` is set";
+        /// When packets are chosen; `dequeue` needs `chosen = "mark_only"`.
+        at: At = "enqueue", "Floyd and Jacobson section 4; HPCC's simulator: `dequeue`", quiet;
     }
 }
 
@@ -115,6 +121,11 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     } else if th_min > th_max {
         let message = format!("`{low}` is above `th_max`, which is `{high}`");
         problems.push(Problem { key: "th_min", message, hint: "lower `th_min` or raise `th_max`".to_owned() });
+    }
+    if params.at == At::Dequeue && (params.chosen != Chosen::MarkOnly || params.mark_p < 1.0) {
+        let message = "`dequeue` chooses packets whose transmission starts, which cannot be dropped any more".to_owned();
+        let hint = "write `chosen = \"mark_only\"` and leave out `mark_p`, or write `at = \"enqueue\"`".to_owned();
+        problems.push(Problem { key: "at", message, hint });
     }
     problems
 }
@@ -193,23 +204,23 @@ impl RedEcn {
         None
     }
 
-    /// Updates the average queue length at an arrival.
-    fn update(&mut self, now: Time) {
-        let waits = match self.thresholds.0 {
-            Limit::Bytes(_) => self.queue.backlog().bytes as f64,
-            _ => f64::from(self.queue.backlog().packets),
+    /// Updates the average queue length, while `waits` is the present one.
+    fn update(&mut self, waits: Backlog, now: Time) {
+        let present = match self.thresholds.0 {
+            Limit::Bytes(_) => waits.bytes as f64,
+            _ => f64::from(waits.packets),
         };
         if self.wq == 1.0 {
-            self.avg = waits;
+            self.avg = present;
             return;
         }
         // Idle time counts as the arrivals of the packets that could have been sent in it, each at
         // an empty queue.
-        if self.queue.backlog().packets == 0 && self.avg > 0.0 {
+        if waits.packets == 0 && self.avg > 0.0 {
             let idle = now.since(self.free_at).0 / self.packet_time.0.max(1);
             self.avg *= math::pow(1.0 - self.wq, idle as f64);
         }
-        self.avg = self.avg * (1.0 - self.wq) + self.wq * waits;
+        self.avg = self.avg * (1.0 - self.wq) + self.wq * present;
     }
 
     /// Returns when the transmission of a packet that begins now ends, if the average needs it.
@@ -217,11 +228,11 @@ impl RedEcn {
         if self.wq < 1.0 { now + self.rate.tx_time(wire_len.into()) } else { Time::ZERO }
     }
 
-    /// Returns the probability for the present average; `None` if no packet may be chosen.
-    fn base_probability(&self) -> Option<f64> {
+    /// Returns the probability for the present average, while `waits` is the queue; `None` if no packet may be chosen.
+    fn base_probability(&self, waits: Backlog) -> Option<f64> {
         let Params { max_p, gentle, .. } = self.params;
         let (low, high) = (size(self.thresholds.0)?, size(self.thresholds.1)?);
-        if self.avg < low || self.queue.backlog().packets <= 1 {
+        if self.avg < low || waits.packets <= 1 {
             return None;
         }
         Some(match (self.avg < high, gentle) {
@@ -251,6 +262,15 @@ impl RedEcn {
         chosen
     }
 
+    /// Returns the probability with which a packet is chosen while `waits` is the queue, if it is chosen.
+    fn chooses_now(&mut self, waits: Backlog) -> Option<f64> {
+        let base = self.base_probability(waits);
+        if base.is_none() {
+            self.count = 0;
+        }
+        base.filter(|base| self.chooses(*base))
+    }
+
     /// Marks a chosen packet. Returns `false` if the packet must be dropped.
     fn spares(&mut self, packet: &mut Packet, base: f64) -> bool {
         let Params { chosen, mark_p, .. } = self.params;
@@ -265,27 +285,38 @@ impl RedEcn {
 
 impl Qdisc for RedEcn {
     fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool {
-        self.update(now);
-        if !self.queue.backlog().fits(packet, self.limit) {
+        let waits = self.queue.backlog();
+        let arrivals = self.params.at == At::Enqueue;
+        if arrivals {
+            self.update(waits, now);
+        }
+        if !waits.fits(packet, self.limit) {
             self.count = 0;
             refused.drop(packet);
             return false;
         }
-        match self.base_probability() {
-            None => self.count = 0,
-            Some(base) => {
-                if self.chooses(base) && !self.spares(packet, base) {
-                    refused.drop(packet);
-                    return false;
-                }
-            }
+        if arrivals && self.chooses_now(waits).is_some_and(|base| !self.spares(packet, base)) {
+            refused.drop(packet);
+            return false;
         }
         self.queue.push(packet);
         true
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
-        self.free_at = self.end_of(self.queue.first()?.wire_len, now);
-        self.queue.pop()
+        let first = self.queue.first()?;
+        let (wire_len, mut behind) = (first.wire_len, self.queue.backlog());
+        behind.remove(first);
+        let mut chosen = false;
+        if self.params.at == At::Dequeue {
+            self.update(behind, now);
+            chosen = self.chooses_now(behind).is_some();
+        }
+        self.free_at = self.end_of(wire_len, now);
+        let packet = self.queue.pop()?;
+        if chosen {
+            self.marks += u64::from(packet.mark());
+        }
+        Some(packet)
     }
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
         vec![("limit", self.limit), ("th_min", self.thresholds.0), ("th_max", self.thresholds.1)]
@@ -299,7 +330,7 @@ impl Qdisc for RedEcn {
         self.wq < 1.0
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
-        self.update(now);
+        self.update(Backlog::default(), now);
         self.count = 0;
         self.free_at = self.end_of(packet.wire_len, now);
         true
@@ -329,6 +360,10 @@ mod tests {
         red
     }
 
+    fn base(red: &RedEcn) -> Option<f64> {
+        red.base_probability(red.queue.backlog())
+    }
+
     fn capable(n: u64) -> Packet {
         Packet { flags: Packet::ECT, ..packet(0, n, 1500) }
     }
@@ -345,6 +380,37 @@ mod tests {
 
     fn near(a: f64, b: f64) {
         assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+    }
+
+    /// HPCC's simulator: a packet that leaves is marked by what waits behind it, one that arrives by what it finds.
+    #[test]
+    fn a_packet_that_leaves_is_marked_by_what_waits_behind_it() {
+        let marked = |at: At| -> Vec<bool> {
+            let mark = Auto::Set(Limit::Packets(3));
+            let params = Params { th_min: mark, th_max: mark, wq: Auto::Set(1.0), chosen: Chosen::MarkOnly, at, ..params() };
+            let mut red = queue(params, 6, 0.0);
+            std::iter::from_fn(|| red.dequeue(Time::ZERO).map(|packet| packet.has(Packet::CE))).collect()
+        };
+        assert_eq!(marked(At::Dequeue), [true, true, true, false, false, false]);
+        assert_eq!(marked(At::Enqueue), [false, false, false, true, true, true]);
+        // Half way between the thresholds, half of max_p.
+        let params = Params {
+            wq: Auto::Set(1.0),
+            max_p: 0.2,
+            spacing: Spacing::Geometric,
+            chosen: Chosen::MarkOnly,
+            at: At::Dequeue,
+            ..between()
+        };
+        let mut red = queue(params, 41, 0.0);
+        for n in 0..20_000 {
+            red.dequeue(Time::ZERO);
+            red.enqueue(&mut capable(n), Time::ZERO, &mut Refused::new());
+        }
+        assert!((1850..2150).contains(&red.marks), "{} of 20 000", red.marks);
+        let problem = |params: &Params| check(params, &env()).iter().map(|problem| problem.key).collect::<Vec<_>>();
+        assert_eq!(problem(&Params { at: At::Dequeue, ..Params::defaults() }), ["at"]);
+        assert_eq!(problem(&Params { at: At::Dequeue, chosen: Chosen::MarkOnly, ..Params::defaults() }), [""; 0]);
     }
 
     /// A port need not see the packets that pass if the average is the present length.
@@ -376,7 +442,7 @@ mod tests {
         let rows = [(1, 0.1), (10, 0.991048), (100, 9.071660), (255, 19.990550), (256, 20.050569), (500, 31.624437)];
         let mut red = queue(params(), 50, 0.0);
         for n in 1..=500 {
-            red.update(Time::ZERO);
+            red.update(red.queue.backlog(), Time::ZERO);
             if let Some((_, avg)) = rows.iter().find(|row| row.0 == n) {
                 near(red.avg, *avg);
             }
@@ -387,7 +453,7 @@ mod tests {
     #[test]
     fn golden_idle_time() {
         let mut red = queue(params(), 0, 30.0);
-        red.update(Time::ZERO + Dur::from_us(12) * 83);
+        red.update(Backlog::default(), Time::ZERO + Dur::from_us(12) * 83);
         near(red.avg / 0.998, 25.407164);
     }
 
@@ -400,7 +466,7 @@ mod tests {
             let mut red = queue(params(), 0, 30.0);
             assert!(red.passes(&capable(0), us(100)));
             let before = red.avg;
-            red.update(at);
+            red.update(Backlog::default(), at);
             near(red.avg, before * math::pow(0.998, steps));
         }
         // Likewise after a packet that waited.
@@ -422,7 +488,7 @@ mod tests {
     /// Thresholds 20 and 60, max_p 0.1.
     #[test]
     fn golden_probabilities() {
-        let at = |gentle, avg, waiting| queue(Params { gentle, ..between() }, waiting, avg).base_probability();
+        let at = |gentle, avg, waiting| base(&queue(Params { gentle, ..between() }, waiting, avg));
         let rows = [(19.999, None), (20.0, Some(0.0)), (30.0, Some(0.025)), (40.0, Some(0.05)), (59.0, Some(0.0975))];
         for (avg, p) in rows {
             assert_eq!((at(false, avg, 2), at(true, avg, 2)), (p, p), "{avg}");
@@ -433,7 +499,7 @@ mod tests {
             near(at(true, avg, 2).unwrap(), gentle);
         }
         // Equal thresholds: no packet is chosen below, every packet from there on.
-        assert_eq!([19.9, 20.0].map(|avg| queue(params(), 2, avg).base_probability()), [None, Some(1.0)]);
+        assert_eq!([19.9, 20.0].map(|avg| base(&queue(params(), 2, avg))), [None, Some(1.0)]);
     }
 
     /// Number of packets from one mark to the next while 50 packets wait and the average is
@@ -522,7 +588,7 @@ mod tests {
         let gentle = Params { gentle: true, ..between() };
         for (mark_p, gentle_drops) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
             let mut red = queue(Params { mark_p, ..gentle.clone() }, 50, 80.0);
-            near(red.base_probability().unwrap(), 0.4);
+            near(base(&red).unwrap(), 0.4);
             assert_eq!(red.spares(&mut capable(0), 0.4), !gentle_drops);
             assert_eq!(fate(Params { mark_p, ..params() }, capable(0)).1, mark_p < 1.0);
         }
@@ -543,12 +609,12 @@ mod tests {
         let params = Params { th_min: Auto::Set(Limit::Bytes(30_000)), th_max: Auto::Set(Limit::Bytes(30_000)), ..params() };
         let mut red = queue(params, 50, 0.0);
         for _ in 0..255 {
-            red.update(Time::ZERO);
+            red.update(red.queue.backlog(), Time::ZERO);
         }
-        assert_eq!(red.base_probability(), None);
-        red.update(Time::ZERO);
+        assert_eq!(base(&red), None);
+        red.update(red.queue.backlog(), Time::ZERO);
         near(red.avg / 1500.0, 20.050569);
-        assert_eq!(red.base_probability(), Some(1.0));
+        assert_eq!(base(&red), Some(1.0));
     }
 
     #[test]

@@ -38,7 +38,7 @@ const TUNED: [(&str, &str); 19] = [
 ];
 
 /// Entries with other parameters, which are tried in addition to every entry with its usual parameters.
-const VARIANTS: [(&str, &str); 36] = [
+const VARIANTS: [(&str, &str); 37] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "plugin path=example first=3KB growth=7 sent=true aging=1"),
     ("policy", "edf_sjf by=remaining"),
@@ -50,6 +50,7 @@ const VARIANTS: [(&str, &str); 36] = [
     ("qdisc", "ecn_threshold mark=4KB"),
     ("qdisc", "ecn_threshold mark=2pkt at=dequeue"),
     ("qdisc", "red_ecn th_min=3KB th_max=3KB wq=1 chosen=mark_only"),
+    ("qdisc", "red_ecn th_min=3KB th_max=9KB wq=1 max_p=0.5 spacing=geometric chosen=mark_only at=dequeue"),
     ("qdisc", "token_bucket rate=0.7 burst=1500B"),
     ("qdisc", "token_bucket rate=0.4Gbps burst=9KB"),
     ("qdisc", "trim headers=2pkt weight=2"),
