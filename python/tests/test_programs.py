@@ -470,7 +470,7 @@ def test_the_chain_of_a_collective_passes_the_message_that_a_failure_held_up() -
     }
     results = Scenario.from_dict(scenario).run()
     found = results.why_collective()
-    # The messages behind it on its queue pair started only when it had arrived.
+    # A message a window behind it started only when it had arrived.
     late = [one for one in found.messages if one.timeouts]
     assert late and sum(one.lost_ps for one in late) > 67_000 * US
     assert sum(one.waited_ps for one in found.messages) < 1000 * US, "no message began late without a reason"

@@ -204,11 +204,11 @@ def walked(results: Data, run: Run, task: ProgramTask) -> Chain:
         ranks.setdefault(part.host, []).append(part.rank)
     begun = {host: min(part.start_ps for part in parts if part.host == host) for host in ranks}
     fields = ["flow_id", "src", "dst", "size_bytes", "start_ps", "finish_ps", "ideal_fct_ps", "slowdown", "timeouts"]
-    counts = ["group_id", "drops", "lost_link"]
+    also = ["group_id", "drops", "lost_link"]
     # All flows: a filter must not interrupt the chain.
-    table = results._table("flows", [*fields, *counts], {"point": run.point})
+    table = results._table("flows", [*fields, *also], {"point": run.point})
     table = table.filter((pc.field("group_id") == task.group_id) & pc.field("finish_ps").is_valid())
-    rows = table.select([*fields, *counts]).to_pylist()
+    rows = table.select([*fields, *also]).to_pylist()
     arrivals: dict[int, Flows] = {}
     # A message also waits for the message a window before it, from its rank to the same rank.
     between: dict[tuple[int, int], Flows] = {}
@@ -221,11 +221,11 @@ def walked(results: Data, run: Run, task: ProgramTask) -> Chain:
     found, latest = [], latest_before(at_end, task.finish_ps or 0)
     while latest is not None:
         src, start = latest["src"], latest["start_ps"]
-        known = [latest_before(own, start) for own in (between[src, latest["dst"]], arrivals.get(src, []))]
+        known = [latest_before(flows, start) for flows in (between[src, latest["dst"]], arrivals.get(src, []))]
         before = max(filter(None, known), key=lambda row: row["finish_ps"], default=None)
         since = begun.get(src, start) if before is None else before["finish_ps"]
-        own = {name: latest[name] for name in fields}
-        found.append(Message(**own, lost=latest["drops"] + latest["lost_link"], waited_ps=start - since))
+        of_row = {name: latest[name] for name in fields}
+        found.append(Message(**of_row, lost=latest["drops"] + latest["lost_link"], waited_ps=start - since))
         latest = before
     first = found[-1] if found else None
     start = (task.start_ps or 0) if first is None else first.start_ps - first.waited_ps
