@@ -260,8 +260,8 @@ class Results(Data):
     def why_collective(self, collective: str | int = "slowest", point: str | None = None) -> Chain:
         """Explains which messages delayed the last rank of a collective, from the tables of the run.
 
-        The chain leads back from the end of the last rank: each message is the last that its
-        receiver got before it sent the next one.
+        The chain leads back from the end of the last rank: each message is the last that reached the
+        sender of the next one, or went between the same two ranks, before that was sent.
 
         Parameters
         ----------
