@@ -367,15 +367,20 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         _ => table_of(&format!("fuzz-{n}"), &random_table(hosts, kind == "waiting", rng)),
     };
     let (events, lasting) = random_events(&topology, &mut pick_events);
-    // Senders of flows that are cut off permanently retransmit again and again.
-    let end = if lasting { "5ms" } else { "30s" };
+    let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");
+    // Senders of flows that are cut off permanently retransmit again and again, and receivers that lose most of what comes
+    // send credits for as long.
+    let end = match (lasting, deep) {
+        (true, _) => "5ms",
+        (false, true) => "30s",
+        (false, false) => "100ms",
+    };
     let windows = ["", "until = 'end'", "from = '20%'\nuntil = '60%'", "from = '7us'\nuntil = '90us'", "from = '30us'"];
     let window = windows[measure_rng.below(windows.len() as u64) as usize];
     let events = format!("{events}[measure]\n{window}\n");
     let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
     let (key, value) = host.split_once(' ').unwrap_or_default();
     let system = random_system(&rest, &limit, rng).set(&format!("nic.{key}"), value);
-    let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");
     // Probes of a router may fill a queue of two headers whenever a timer of a sender expires.
     let system = system.toml();
     let deep = deep && !system.contains("headers = \"2pkt\"");
