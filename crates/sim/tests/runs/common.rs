@@ -46,7 +46,8 @@ const VARIANTS: [(&str, &str); 37] = [
     ("policy", "karuna type2_fraction=0.5 sizes=3KB,20KB thresholds=3KB,20KB aging_after=1"),
     ("policy", "aemon levels=8 thresholds=1pkt,2pkt,4pkt,8pkt,16pkt,32pkt,64pkt"),
     ("policy", "stam classes=2 thresholds=3KB init_rtt=10us tj=measured terminate=paper metadata=charged"),
-    ("policy", "dard initial=turn poll=20us interval=30us"),
+    // No divisor of retransmission timeouts: probes fill short queues of NICs whenever they leave.
+    ("policy", "dard initial=turn poll=20011ns interval=30us"),
     ("qdisc", "ecn_threshold mark=4KB"),
     ("qdisc", "ecn_threshold mark=2pkt at=dequeue"),
     ("qdisc", "red_ecn th_min=3KB th_max=3KB wq=1 chosen=mark_only"),
