@@ -51,7 +51,10 @@
 //! Deviates: duplicate ACKs change no window, since only ACKs of new data have a delay in `kit/tcp`; in
 //! recovery delays change both windows, but the sender uses the window of the loss until
 //! recovery ends. After a timeout one segment is in flight until its ACK arrives (csg-htsim does the
-//! same); then the window is Swift's.
+//! same); then the window is Swift's. From csg-htsim (841d9e7), where that errs:
+//! - It divides integers in `sqrt(cwnd/_mss)`: every window below a packet has the largest target. Mean completion times of
+//!   incasts of 40 are 1 % shorter there.
+//! - Copies of a route lose the number of hops, so that `per_hop` has no effect, and a flow sends a packet too many.
 
 use crate::contract::Env;
 use crate::flow::Flow;

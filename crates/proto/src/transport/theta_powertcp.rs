@@ -21,6 +21,10 @@
 //!   no power, and all windows grow at once: with 16 senders the queue oscillates around ten
 //!   bandwidth-delay products.
 //! - Otherwise as in `powertcp`.
+//!
+//! Deviates: from the authors' program (inet-tub/ns3-datacenter 6ddb4a4), where that differs from Algorithm 2.
+//! - `1 - gamma` weighs the rate of one round trip ago there, the present window here (1 % of mean completion times).
+//! - The window is the rate times `base_rtt` here, times the smallest round trip of the queue pair there (0.3 %).
 
 use crate::contract::Env;
 use crate::kit::roce::{Acked, KINDS, Options, RateControl, Roce, RoceConfig};

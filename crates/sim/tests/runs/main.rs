@@ -31,6 +31,7 @@ mod pdq;
 mod pfc;
 mod policies;
 mod queues;
+mod rates;
 mod receivers;
 mod replay;
 mod routers;

@@ -50,8 +50,8 @@ base::params! {
         queue_pairs: QueuePairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer or channel";
         /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
         recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
-        /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
-        /// `base_rtt`; `auto`: `none` with go-back-N, `bdp` with IRN.
+        /// Bound of the bytes in flight, with the headers of full packets: `none`, `bdp`, or `rate`, which is the
+        /// present rate times `base_rtt`; `auto`: `none` with go-back-N, `bdp` with IRN.
         window: Bound = "auto", "RoCE NICs have none; Mittal et al. section 3.2: BDP-FC";
         /// The round trip of an unloaded path; `auto`: the longest of the network, a full packet
         /// out and a bare header back.
@@ -111,12 +111,15 @@ impl Options {
         };
         let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 14) };
         let rto = self.rto.or(env.timeout(usual));
+        let (mss, header) = (u64::from(env.mss() - int_bytes.min(env.mss() - 1)), env.header_bytes + int_bytes);
+        let base_rtt = self.base_rtt.or(env.max_rtt);
         RoceConfig {
-            mss: u64::from(env.mss() - int_bytes.min(env.mss() - 1)),
-            header: env.header_bytes + int_bytes,
+            mss,
+            header,
             line: env.nic_rate,
             min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
-            base_rtt: self.base_rtt.or(env.max_rtt),
+            base_rtt,
+            payload_time: Dur((u128::from(base_rtt.0) * u128::from(mss) / u128::from(mss + u64::from(header))) as u64),
             irn,
             queue_pairs: self.queue_pairs,
             bound,
@@ -141,6 +144,8 @@ pub struct RoceConfig {
     pub min_rate: Rate,
     /// The round trip of an unloaded path.
     pub base_rtt: Dur,
+    /// The part of this round trip in which a full link carries payload.
+    pub payload_time: Dur,
     /// Whether lost packets are resent selectively.
     pub irn: bool,
     /// Which messages share a queue pair.
@@ -164,12 +169,13 @@ impl RoceConfig {
         // Rounded to the nearest; a conversion to an integer saturates.
         Rate(((bps + 0.5) as u64).clamp(self.min_rate.bps(), self.line.bps().max(self.min_rate.bps())))
     }
-    /// Returns the largest number of payload bytes in flight at a rate.
+    /// Returns the largest number of payload bytes in flight at a rate: those of full packets that take the bound on the
+    /// wire. Rates and the telemetry of queues count headers, and so do the laws of HPCC and PowerTCP.
     pub fn window(&self, rate: Rate) -> u64 {
         match self.bound {
             Bound::None | Bound::Auto => u64::MAX,
-            Bound::Bdp => self.line.bytes_in(self.base_rtt).max(1),
-            Bound::Rate => rate.bytes_in(self.base_rtt).max(1),
+            Bound::Bdp => self.line.bytes_in(self.payload_time).max(1),
+            Bound::Rate => rate.bytes_in(self.payload_time).max(1),
         }
     }
 }

@@ -65,7 +65,8 @@ fn defaults_follow_the_network() {
     let irn = config(|o| o.recovery = Recovery::Irn);
     // Three round trips of 129.28 us are more than 100 us and 320 us.
     assert_eq!((irn.bound, irn.rto, irn.rto_low), (Bound::Bdp, Dur::from_ns(387_840), Dur::from_ns(387_840)));
-    assert_eq!((irn.window(Rate(1)), config(|o| o.window = Bound::Rate).window(Rate(500_000_000))), (16_160, 8_080));
+    // 16 160 bytes on the wire are 10.77 packets, with 1460 bytes of payload each.
+    assert_eq!((irn.window(Rate(1)), config(|o| o.window = Bound::Rate).window(Rate(500_000_000))), (15_729, 7_864));
     let room = Options::defaults().config(&script::env(), 42);
     assert_eq!((room.mss, room.header), (1418, 82));
 }
@@ -84,12 +85,12 @@ fn packets_leave_one_gap_apart_and_messages_take_turns() {
 
 #[test]
 fn a_bound_of_the_bytes_in_flight_holds_packets_back() {
-    // A window of 16 160 bytes: a packet leaves while fewer are in flight, that is up to twelve.
+    // A window of 16 160 bytes on the wire: a packet leaves while fewer are in flight, that is up to eleven.
     let mut host = host(config(|o| o.window = Bound::Bdp), Rate::from_gbps(1000), &[100 * MSS]);
     host.open(0);
-    assert_eq!(host.advance(at(1)).len() + 1, 12);
-    assert_eq!(segments(&host.packet(answer(Kind::ACK, 2, 0))), [(12, false)]);
-    assert_eq!(segments(&host.advance(at(2))), [(13, false)]);
+    assert_eq!(host.advance(at(1)).len() + 1, 11);
+    assert_eq!(segments(&host.packet(answer(Kind::ACK, 2, 0))), [(11, false)]);
+    assert_eq!(segments(&host.advance(at(2))), [(12, false)]);
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn irn_sends_only_what_is_missing() {
     let mut host = host(config(|o| o.recovery = Recovery::Irn), Rate::from_gbps(1000), &[20 * MSS]);
     host.open(0);
     host.advance(at(1));
-    // Twelve packets are in flight; 0 and 3 are lost. The first NACK is for packet 1.
+    // Eleven packets are in flight; 0 and 3 are lost. The first NACK is for packet 1.
     let mut us = 1;
     let mut nack = |beyond| {
         us += 1;
@@ -124,13 +125,13 @@ fn irn_sends_only_what_is_missing() {
     assert_eq!(nack(2), []);
     // Packet 4 shows that 3 is lost.
     assert_eq!(nack(4), [(3, true)]);
-    for beyond in 5..12 {
+    for beyond in 5..11 {
         assert_eq!(nack(beyond), []);
     }
     // Packet 0 arrives; the window opens, and nothing is sent twice.
     let mut sent = host.packet(answer(Kind::ACK, 3, 0));
     sent.extend(host.advance(at(12)));
-    assert_eq!(segments(&sent), [(12, false), (13, false), (14, false)]);
+    assert_eq!(segments(&sent), [(11, false), (12, false), (13, false)]);
     assert_eq!(host.table.get(FlowId(0)).stats.fast_retransmits, 1);
     // Packet 3 is lost again: only the timer resends it.
     let resent = host.advance(at(12 + 388));
@@ -286,20 +287,20 @@ fn messages_of_a_queue_pair_follow_one_another_at_its_rate() {
 
 #[test]
 fn messages_of_a_queue_pair_share_a_bound_and_complete_one_by_one() {
-    // A window of 16 160 bytes: up to twelve packets.
+    // A window of 16 160 bytes on the wire: up to eleven packets.
     let mut host = shared(|o| o.window = Bound::Bdp, Rate::from_gbps(1000), &[8, 8, 8]);
     let mut sent = host.open(0);
     (1..3).for_each(|flow| sent.extend(host.open(flow)));
     sent.extend(host.advance(at(1)));
-    assert_eq!(starts(&sent), [(0..8).map(|n| (0, n)).collect::<Vec<_>>(), (0..4).map(|n| (1, n)).collect()].concat());
+    assert_eq!(starts(&sent), [(0..8).map(|n| (0, n)).collect::<Vec<_>>(), (0..3).map(|n| (1, n)).collect()].concat());
     let in_flight =
         |host: &Script<Roce<Steady>>| [0, 1, 2].map(|f| host.machine.sample(FlowId(f)).map(|s| s.in_flight_bytes / MSS));
-    assert_eq!(in_flight(&host), [Some(8), Some(4), Some(0)]);
+    assert_eq!(in_flight(&host), [Some(8), Some(3), Some(0)]);
     // The ACK of the first message, while the second one is in flight.
     let mut more = host.packet(answer(Kind::ACK, 8, 0));
     more.extend(host.advance(at(2)));
-    assert_eq!(starts(&more), [(1, 4), (1, 5), (1, 6), (1, 7), (2, 0), (2, 1), (2, 2), (2, 3)]);
-    assert_eq!(in_flight(&host), [None, Some(8), Some(4)]);
+    assert_eq!(starts(&more), [(1, 3), (1, 4), (1, 5), (1, 6), (1, 7), (2, 0), (2, 1), (2, 2)]);
+    assert_eq!(in_flight(&host), [None, Some(8), Some(3)]);
     let closed = |host: &Script<Roce<Steady>>| [0, 1, 2].map(|flow| host.table.get(FlowId(flow)).closed);
     assert_eq!(closed(&host), [true, false, false]);
     // Timers go on under the second message.
