@@ -137,6 +137,8 @@ pub struct Env<'a> {
     pub header_bytes: u16,
     /// Longest unloaded round trip of the network: a full packet out, a bare header back.
     pub max_rtt: Dur,
+    /// The same with a full packet back.
+    pub full_rtt: Dur,
     /// Limit of the switch ports' queues.
     pub queue_limit: Limit,
     /// The other parts of its system.

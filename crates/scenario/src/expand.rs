@@ -61,6 +61,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             net: Arc::clone(&topology.value.net),
                             topology: topology.value.params.clone(),
                             max_rtt: topology.value.max_rtt,
+                            full_rtt: topology.value.full_rtt,
                             mtu_bytes: draft.head.mtu.0 as u16,
                             header_bytes: draft.head.header.0 as u16,
                             end,

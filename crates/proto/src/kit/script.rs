@@ -57,6 +57,7 @@ pub fn env() -> Env<'static> {
         mtu_bytes: 1500,
         header_bytes: 40,
         max_rtt: Dur::from_ns(129_280),
+        full_rtt: Dur::from_ns(154_800),
         queue_limit: Limit::Packets(100),
         given: Given::none(),
         offered: Offers::none(),

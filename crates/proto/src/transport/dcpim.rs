@@ -104,15 +104,16 @@ base::params! {
         beta: Fraction = "1.3" in Fraction::ONE..=Fraction(100_000_000_000), "pim_beta, of a control packet's round trip";
         /// Rounds of a matching in which flows with the fewest missing packets go first.
         shortest_rounds: u32 = "1" in 0..=16, "pim_select_min_iters";
-        /// Largest number of packets of a flow that is sent at once; `auto`: one bandwidth-delay product.
+        /// Largest number of packets of a flow that is sent at once; `auto`: one bandwidth-delay product, whose round
+        /// trip is that of a full packet in both directions.
         short: Auto<u32> = "auto" in Auto::Set(0)..=Auto::Set(100_000), "token_initial: one BDP";
-        /// Largest number of unanswered tokens of a flow with all channels; `auto`: one bandwidth-delay product.
+        /// Largest number of unanswered tokens of a flow with all channels; `auto`: as `short`.
         window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000), "token_window: one BDP";
         /// Time from the last token of a flow after which unanswered tokens count as answered; `auto`: 1.1 unloaded
-        /// round trips of the longest path.
+        /// round trips of the longest path with full packets in both directions.
         window_timeout: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "token_window_timeout: 1.1 BDP";
         /// Time from the last token that a flow needs until its missing packets need tokens again; `auto`: an
-        /// unloaded round trip of the longest path.
+        /// unloaded round trip of the longest path with full packets in both directions.
         resend: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "token_resend_timeout: one BDP";
         /// Time from the first NOTIFY to the second; `auto`: three unloaded round trips of the longest path.
         notify_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "flowloom: as `phost`";

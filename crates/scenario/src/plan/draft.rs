@@ -52,6 +52,7 @@ pub(crate) struct Built {
     pub net: Arc<Net>,
     pub routes: Arc<Routes>,
     pub max_rtt: Dur,
+    pub full_rtt: Dur,
 }
 
 /// `[sample]` as it was read.
@@ -134,7 +135,14 @@ impl Draft {
     }
     /// Returns the data that the parts of all systems on a network share.
     pub fn site<'a>(&self, built: &'a Built) -> Site<'a> {
-        Site { net: &built.net, routes: &built.routes, max_rtt: built.max_rtt, packets: self.packets(), seed: 0 }
+        Site {
+            net: &built.net,
+            routes: &built.routes,
+            max_rtt: built.max_rtt,
+            full_rtt: built.full_rtt,
+            packets: self.packets(),
+            seed: 0,
+        }
     }
     /// Returns the environment of the workload with this index.
     pub fn workload_env<'a>(&self, built: &'a Built, files: &'a Files, index: usize) -> workload::Env<'a> {

@@ -87,6 +87,8 @@ pub struct RunSpec {
     pub topology: topology::AnyParams,
     /// Longest unloaded round trip of the network.
     pub max_rtt: Dur,
+    /// The same with full packets in both directions.
+    pub full_rtt: Dur,
     /// Largest packet on the wire, headers included.
     pub mtu_bytes: u16,
     /// Header of every packet; also the size of a packet without payload.
@@ -202,7 +204,14 @@ impl RunSpec {
     }
     /// Returns the environments of the system's parts. `routes` are those of the healthy network.
     pub fn envs<'a>(&'a self, routes: &'a Routes) -> Envs<'a> {
-        let site = Site { net: &self.net, routes, max_rtt: self.max_rtt, packets: self.packets(), seed: self.seed };
+        let site = Site {
+            net: &self.net,
+            routes,
+            max_rtt: self.max_rtt,
+            full_rtt: self.full_rtt,
+            packets: self.packets(),
+            seed: self.seed,
+        };
         let all =
             || self.workloads.iter().enumerate().map(|(i, (_, traffic))| envs::offered(&traffic.workload, &self.env(i))).collect();
         Envs::new(site, self.system.ports_and_router(), self.system.given(), Offers::new(all))

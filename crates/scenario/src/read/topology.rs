@@ -84,6 +84,7 @@ impl Reading<'_> {
             return None;
         }
         let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);
-        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt })
+        let full_rtt = routes.max_rtt(&net, head.mtu.0, head.mtu.0);
+        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt, full_rtt })
     }
 }

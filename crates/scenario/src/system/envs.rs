@@ -20,6 +20,8 @@ pub(crate) struct Site<'a> {
     pub routes: &'a Routes,
     /// Longest unloaded round trip of the network.
     pub max_rtt: Dur,
+    /// The same with full packets in both directions.
+    pub full_rtt: Dur,
     pub packets: Packets,
     pub seed: u64,
 }
@@ -81,6 +83,7 @@ impl<'a> Envs<'a> {
             mtu_bytes: self.site.packets.mtu as u16,
             header_bytes: self.site.packets.header as u16,
             max_rtt: self.site.max_rtt,
+            full_rtt: self.site.full_rtt,
             queue_limit: self.queue.limit(&qdisc::Env { host_port: false, ..self.qdisc(nic) }),
             given: &self.given,
             offered: &self.offers,

@@ -44,7 +44,8 @@ impl Config {
     /// Derives the configuration from parameters and network.
     pub fn new(params: &Params, env: &Env<'_>) -> Config {
         let gap = env.host_rate.gap(env.mtu_bytes.into());
-        let bdp = env.bdp_bytes().div_ceil(env.mtu_bytes.into()).max(1);
+        // leafSpineTopology.cpp, set_up_parameter: full packets in both directions, rounded up to packets.
+        let bdp = env.nic_rate.bytes_in(env.full_rtt).div_ceil(env.mtu_bytes.into()).max(1);
         let packets = |given: Auto<u32>| if let Auto::Set(packets) = given { packets.into() } else { bdp };
         let (rounds, round) = (u64::from(params.rounds), env.max_rtt.times(params.beta).max(Dur(1)));
         let channels = params.channels as u8;
@@ -57,8 +58,8 @@ impl Config {
             channel_packets: ((round * rounds).0 / gap.0 / u64::from(channels)).max(1),
             short: packets(params.short),
             window: packets(params.window),
-            window_timeout: params.window_timeout.or(env.max_rtt + env.max_rtt / 10),
-            resend: params.resend.or(env.max_rtt),
+            window_timeout: params.window_timeout.or(env.full_rtt + env.full_rtt / 10),
+            resend: params.resend.or(env.full_rtt),
             notify_after: params.notify_after.or(env.max_rtt * 3),
             idle: params.idle.or(env.timeout(Dur::from_ms(10))),
             gap,

@@ -14,9 +14,14 @@ const PHASE_NS: u64 = 4 * ROUND_NS;
 /// The time of a full packet at 1 Gb/s.
 const GAP: u64 = 12_000;
 
+/// Full packets come back as fast as bare headers: a bandwidth-delay product of eleven packets.
+fn env() -> Env<'static> {
+    Env { full_rtt: script::env().max_rtt, ..script::env() }
+}
+
 fn host_with(params: &Params, sizes: &[u64]) -> Script<Dcpim> {
     let flows = sizes.iter().zip(0..).map(|(packets, id)| script::flow(id, *packets * MSS)).collect();
-    let mut host = Script::new(Dcpim::new(params, &script::env()), flows);
+    let mut host = Script::new(Dcpim::new(params, &env()), flows);
     host.table.keep_counters(META.counters.len());
     host
 }
@@ -85,10 +90,20 @@ fn kinds(packets: &[Packet]) -> Vec<Kind> {
 fn the_defaults_follow_the_bandwidth_delay_product_and_the_round_trip() {
     let config = Config::new(&Params::defaults(), &script::env());
     assert_eq!((config.round, config.gap, config.grace), (Dur::from_ns(ROUND_NS), Dur::from_ns(GAP), Dur::from_ns(112_640)));
-    // 672 us are 56 packets.
-    assert_eq!([config.channel_packets, config.short, config.window], [14, 11, 11]);
-    assert_eq!(config.window_timeout, Dur::from_ns(142_208));
+    // 672 us are 56 packets; 154.8 us, in which a full packet goes out and a full packet comes back, are 12.9.
+    assert_eq!([config.channel_packets, config.short, config.window], [14, 13, 13]);
+    assert_eq!([config.window_timeout, config.resend], [170_280, 154_800].map(Dur::from_ns));
     assert_eq!(config.expiry(2), at(3 * PHASE_NS + 112_640));
+}
+
+/// leafSpineTopology.cpp with 100 and 400 Gb/s and 0.65 us per cable: 2 (4 x 0.65 + 2 (0.12 + 0.03)) = 5.8 us are 48.3
+/// packets of 1500 bytes. With bare headers back they are 46.
+#[test]
+fn the_bandwidth_delay_product_of_the_authors_topology_has_49_packets() {
+    let (nic_rate, host_rate) = (Rate::from_gbps(100), Rate::from_gbps(100));
+    let (max_rtt, full_rtt) = (Dur::from_ns(5_508), Dur::from_ns(5_800));
+    let config = Config::new(&Params::defaults(), &Env { nic_rate, host_rate, max_rtt, full_rtt, ..script::env() });
+    assert_eq!([config.short, config.window], [49, 49]);
 }
 
 #[test]
@@ -350,7 +365,7 @@ fn rounds_match_all_but_a_share_of_the_hosts() {
 #[test]
 fn one_flow_uses_the_link_without_pauses_between_phases() {
     let flow = script::flow(0, 400 * MSS);
-    let host = || Script::new(Dcpim::new(&Params::defaults(), &script::env()), vec![flow.clone()]);
+    let host = || Script::new(Dcpim::new(&Params::defaults(), &env()), vec![flow.clone()]);
     let mut pipe = Pipe::new(host(), host(), Dur::from_us(50));
     pipe.run(|_| Fate::Pass);
     let times: Vec<u64> = pipe.log.iter().filter(|p| p.kind == TOKEN).map(|p| p.sent_at.0 / 1000).collect();
@@ -363,7 +378,7 @@ fn one_flow_uses_the_link_without_pauses_between_phases() {
 
 #[test]
 fn problems_name_the_parameter() {
-    let keys = |params: &Params| check(params, &script::env()).into_iter().map(|problem| problem.key).collect::<Vec<_>>();
+    let keys = |params: &Params| check(params, &env()).into_iter().map(|problem| problem.key).collect::<Vec<_>>();
     let short = Auto::Set(Dur::from_us(129));
     assert_eq!(keys(&Params::defaults()), [""; 0]);
     let params = Params { window_timeout: short, resend: short, notify_after: short, idle: short, ..Params::defaults() };
@@ -382,7 +397,7 @@ proptest! {
         fates in fates(300, &[]),
     ) {
         let params = Params { channels, rounds, ..Params::defaults() };
-        let host = || Script::new(Dcpim::new(&params, &script::env()), both_ways(&sizes));
+        let host = || Script::new(Dcpim::new(&params, &env()), both_ways(&sizes));
         let mut pipe = Pipe::new(host(), host(), Dur::from_us(50));
         pipe.watch = |host| {
             let all = host.machine.inbox.channels();
