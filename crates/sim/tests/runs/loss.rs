@@ -87,3 +87,27 @@ fn flows_that_the_end_cuts_off_have_counts_too() {
         assert!(flow.finish_ps.is_none() && counted, "{name}: {flow:?}");
     }
 }
+
+/// With selective acknowledgments a packet is retransmitted when it is lost, and once per flow in case the last packets are
+/// lost (a rescue, RFC 6675 section 4). BBR retransmitted lost packets again when one recovery followed another.
+#[test]
+fn as_many_packets_are_retransmitted_as_were_dropped() {
+    for (name, flows) in [("bbr", 4u32), ("bbr", 8), ("swift", 4), ("swift", 8), ("newreno", 8), ("cubic", 8)] {
+        let sack = if name == "swift" || name == "bbr" { "" } else { ", sack = true" };
+        let pairs = (0..flows).map(|i| format!("h{i}->h{}", i + flows)).collect::<Vec<_>>().join(", ");
+        let outcome = run(&format!(
+            "seed = 1\n[topology]\nkind = 'dumbbell'\nleft = {flows}\nright = {flows}\nrate = '10Gbps'\ndelay = '10us'\n[workload.x]\nkind = 'long'\n\
+             pairs = '{pairs}'\nsize = '5MB'\nstagger = '37us'\n[[system]]\nlabel = 'x'\ntransport = {{ kind = '{name}'{sack} }}\n\
+             qdisc = {{ kind = 'droptail', limit = '60pkt' }}\n"
+        ));
+        let drops: u64 = outcome.ports.iter().map(|port| port.drops).sum();
+        let resent: u64 = outcome.flows.iter().map(|flow| flow.retx_packets).sum();
+        // A timeout retransmits a last packet that was lost twice.
+        let timeouts: u32 = outcome.flows.iter().map(|flow| flow.timeouts).sum();
+        assert!(timeouts <= 1 && drops > 100, "{name}, {flows} flows: {drops} drops, {timeouts} timeouts");
+        assert!(
+            (drops..=drops + u64::from(flows)).contains(&resent),
+            "{name}, {flows} flows: {drops} drops, {resent} retransmissions"
+        );
+    }
+}

@@ -4,7 +4,7 @@ use super::answer::{Answer, Blocks};
 use super::congestion::Congestion;
 use super::delivery::DeliveryAck;
 use super::options::Config;
-use super::sender::{Phase, Sender, seq};
+use super::sender::{Sender, seq};
 use base::{Rng, Time};
 
 impl<S> Sender<S> {
@@ -35,7 +35,7 @@ impl<S> Sender<S> {
         let Some(mut sample) = deliveries.on_ack(&ack) else { return };
         while let Some(range) = deliveries.lose_again() {
             sample.newly_lost += range.end - range.start;
-            if let (Phase::Recovery { .. }, Some(sack)) = (self.phase, &mut self.sack) {
+            if let Some(sack) = &mut self.sack {
                 sack.lose_again(range);
             }
         }

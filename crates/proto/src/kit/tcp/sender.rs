@@ -468,13 +468,15 @@ impl<S> Sender<S> {
         let flight = if config.limited_transmit { self.first_dup_nxt - self.snd_una } else { self.flight() };
         self.lose(Cause::Duplicates, flight, control);
         self.window.cwnd = self.window.ssthresh;
+        let first = self.snd_una..self.end.min(self.snd_una + config.smss);
+        self.resend = true;
         match &mut self.sack {
-            Some(sack) => sack.begin(self.end.min(self.snd_una + config.smss)),
+            Some(sack) if C::deliveries(&mut self.control).is_some() => self.resend = sack.begin_again(first),
+            Some(sack) => sack.begin(first),
             None => self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss,
         }
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
-        self.resend = true;
     }
 
     /// Reacts to a lost segment: asks the controller for the threshold.
