@@ -11,7 +11,7 @@ use crate::host::{FlowTable, HostEvent, HostIo, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
 use crate::turns::RoundRobin;
-use base::params::Problem;
+use base::params::{Auto, Chosen, Param, Problem};
 use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
 use std::ops::Range;
 
@@ -145,9 +145,24 @@ pub struct Env<'a> {
     pub given: &'a Given,
     /// The traffic that each workload offers, in the order of the scenario.
     pub offered: &'a Offers<'a>,
+    /// Records the values that `auto` stands for.
+    pub chosen: Option<&'a Chosen>,
 }
 
 impl Env<'_> {
+    /// Returns the value of the parameter `key`: the given value, or `derived` for `auto`, which is recorded for `check` and
+    /// for manifests. Entries resolve all their parameters that can be `auto` with this method or [`Env::note_auto`].
+    pub fn auto<T: Param>(&self, key: &'static str, given: Auto<T>, derived: T) -> T {
+        self.note_auto(key, matches!(given, Auto::Auto), || derived.show());
+        given.or(derived)
+    }
+    /// Records what `auto` stands for if a parameter `is_auto`, where this is not one value of the parameter's type. An empty
+    /// text says that the parameter has no effect, and is not printed. The last record of a parameter counts.
+    pub fn note_auto(&self, key: &'static str, is_auto: bool, meaning: impl FnOnce() -> String) {
+        if let Some(chosen) = self.chosen.filter(|_| is_auto) {
+            chosen.note(key, meaning());
+        }
+    }
     /// Returns the payload of a full packet.
     pub fn mss(&self) -> u16 {
         self.mtu_bytes - self.header_bytes

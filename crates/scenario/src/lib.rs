@@ -63,7 +63,7 @@ pub use plan::unloaded::Unloaded;
 pub use rooms::{ROOMS, TABLES, TableOf, of_file};
 pub use scenario::Scenario;
 pub use system::engine::{Engine, EngineKind};
-pub use system::envs::Envs;
+pub use system::envs::{ChosenValue, Envs};
 pub use system::ideal::IdealName;
 pub use system::slots::{HostKind, Nic, SLOTS, Slot, System, SystemPart, Unfilled};
 pub use text::diag::{Diagnostic, Diagnostics, Style};

@@ -66,8 +66,8 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     }
     resolved.push_str(counted(&plan));
     resolved.push_str(&comments(&queues, hosts));
-    resolved.push_str(&of_events(&plan));
     resolved.push_str(&notes);
+    resolved.push_str(&of_events(&plan));
     plan.resolved = resolved;
     plan.queues = queues;
     plan.auto = auto.map(|(params, at)| {

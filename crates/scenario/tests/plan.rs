@@ -809,3 +809,58 @@ fn incasts_run_with_another_workload() {
     assert!(refused("'more'", &other).contains("`more` cannot be used here: its own `until` names a workload too"));
     assert!(refused("'burst'", "").contains("`burst` cannot be used here: its own `until` names a workload too"));
 }
+
+/// `check` prints the values that `auto` stands for, and runs have them in their manifests.
+#[test]
+fn values_that_auto_stands_for_are_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("cables.csv"), "a,b,rate,delay\nh0,s,10Gbps,1us\nh1,s,10Gbps,1us\nh2,s,40Gbps,1us\n").unwrap();
+    let load = |systems: &str, rest: &str| {
+        let text = format!(
+            "[topology]\nkind = 'file'\npath = 'cables.csv'\n[workload.all]\nkind = 'poisson'\nsize = 'fixed'\nmean = '15KB'\n\
+             load = [0.2, 0.4]\n{rest}{systems}"
+        );
+        scenario::load(&text, "t.toml", dir.path(), &Options::default()).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let system = |kind: &str, more: &str| format!("[[system]]\nlabel = '{kind}'\ntransport = {{ kind = '{kind}'{more} }}\n");
+    let lines =
+        |plan: &Plan| plan.resolved().lines().filter(|line| line.contains(": auto: ")).map(str::to_owned).collect::<Vec<String>>();
+    let of = |kind: &str, more: &str| lines(&load(&system(kind, more), "")).concat();
+    // The longest round trip: a full packet of 1500 bytes and one of 40 bytes on two links of 10 Gb/s, and four delays of
+    // 1 us: 2.4 + 0.064 + 4 us. Timeouts: 4.096 us times 2^14. A thousandth, and a hundredth, of the rates of the two
+    // hosts.
+    let dcqcn = of("dcqcn", "");
+    for part in [
+        "# dcqcn, workload.all.load = 0.2: dcqcn: auto: ",
+        "base_rtt = 6.464us",
+        "min_rate = 10Mbps to 40Mbps",
+        "rto = 67108.864us",
+    ] {
+        assert!(dcqcn.contains(part), "{part} in {dcqcn}");
+    }
+    assert!(dcqcn.contains("rate_ai = 10Mbps to 40Mbps; rate_hai = 100Mbps to 400Mbps"), "{dcqcn}");
+    // Without effect: `rto_low` and `window` with go-back-N. Given: `rto`.
+    assert!(!["rto_low", "window"].iter().any(|key| dcqcn.contains(key)), "{dcqcn}");
+    assert!(!of("dcqcn", ", rto = '1ms'").contains("rto"));
+    let irn = of("dcqcn", ", recovery = 'irn'");
+    assert!(irn.contains("window = bdp; ") && irn.contains("rto_low = 100us") && irn.contains("rto = 320us"), "{irn}");
+    // (1 - 0.95) / 100 of 10 and 40 Gb/s.
+    assert!(of("hpcc", "").contains("rate_ai = 5Mbps to 20Mbps"), "{}", of("hpcc", ""));
+    let swift = of("swift", "");
+    assert!(swift.contains("base_target = 6.464us; ") && swift.contains("per_hop = by path; fs_range = 32.32us"), "{swift}");
+    // 8080 and 32320 bytes in a round trip: 8080 of 15000 bytes are unscheduled at the slower hosts (4.3 of 8 levels), all at
+    // the faster one.
+    let homa = of("homa", ", cutoffs = 'auto'");
+    let parts = ["rtt_bytes = 8080B to 32320B", "cutoffs = 15KB", "scheduled_levels = 4 to 1", "overcommitment = 4 to 1"];
+    assert!(parts.iter().all(|part| homa.contains(part)) && homa.contains("resend_after = 5ms; ask_after = 10ms"), "{homa}");
+    // A value that is equal for both loads has one line.
+    assert_eq!(lines(&load(&system("dcqcn", ""), "")).len(), 1);
+    // The flow engine uses no transport.
+    let text = "[topology]\nkind = 'star'\n[workload.all]\nkind = 'poisson'\n[[system]]\ntransport = 'dcqcn'\n";
+    assert_eq!((lines(&plain(text)).len(), lines(&plain(&format!("engine = 'flow'\n{text}"))).len()), (1, 0));
+    // Thresholds of a policy are in its note.
+    let pias = "[[system]]\nlabel = 'P'\npolicy = 'pias'\n";
+    let plan = load(pias, "");
+    assert!(plan.resolved().contains("# P, workload.all.load = 0.2: pias: thresholds "), "{}", plan.resolved());
+    assert!(lines(&plan).iter().all(|line| !line.contains("thresholds")), "{:?}", lines(&plan));
+}

@@ -9,6 +9,7 @@ use crate::tasks::{PartRow, TaskRow};
 use base::registry::Counter;
 use base::{Dur, LinkId, Time};
 use fabric::net::Net;
+use scenario::ChosenValue;
 
 /// Everything that a run reports.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +51,9 @@ pub struct Outcome {
     pub order: Option<EventOrder>,
     /// Why the run did not use windows although they were wanted.
     pub not_windows: Option<Uncut>,
+    /// The values that `auto` stands for in the parameters of the transport and the policy; none for an ideal schedule and
+    /// for the flow engine, which do not use them.
+    pub chosen: Vec<ChosenValue>,
 }
 
 /// The engine that simulated the flows of a run.

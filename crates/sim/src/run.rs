@@ -16,12 +16,15 @@ use crate::probe::{Off, PacketTrace, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
 use crate::start::Beginning;
+
 use crate::timeline::with_tasks;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
+use fabric::routes::Routes;
 use plugin::library::Failure;
 use proto::Kind;
-use scenario::{RunSpec, Unloaded};
+use proto::flow::Join;
+use scenario::{RunSpec, RunTasks, Unloaded};
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -158,7 +161,7 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
         let (part, actors) = build::<E, P>(spec, beginning, None, probe);
         drive(spec, Whole::new(part), actors, &alone, control)
     })?;
-    Ok((with_tasks(spec, &healthy, &joins, &tasks, outcome), probe))
+    Ok((complete(spec, &healthy, &joins, &tasks, outcome)?, probe))
 }
 
 /// Runs `spec` in parts. Each part has a copy of the probe.
@@ -201,8 +204,15 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
         });
         drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)
     })?;
-    let outcome = with_tasks(spec, &healthy, &joins, &tasks, outcome);
+    let outcome = complete(spec, &healthy, &joins, &tasks, outcome)?;
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
+}
+
+/// Adds the tasks of programs and the values that `auto` stands for to the outcome of a run.
+fn complete(spec: &RunSpec, healthy: &Routes, joins: &[Join], tasks: &RunTasks, outcome: Outcome) -> Result<Outcome, RunError> {
+    let system = &spec.system;
+    let chosen = caught(|| Ok(spec.envs(healthy).chosen(&system.transport, system.policy.as_ref())))?;
+    Ok(Outcome { chosen, ..with_tasks(spec, healthy, joins, tasks, outcome) })
 }
 
 /// Builds and runs the parts of a run. The failure of a plug-in ends the run with an error.

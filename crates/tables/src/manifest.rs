@@ -161,6 +161,10 @@ pub struct PointManifest {
     /// Why the point did not run in windows although they were wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_windows: Option<String>,
+    /// The values that `auto` stands for in the parameters of the transport and the policy, by entry and parameter, as a
+    /// scenario writes them: `homa`, `resend_after`, `5ms`. A value that differs between hosts is a range.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub auto: BTreeMap<String, BTreeMap<String, String>>,
     /// Totals of the run.
     pub counters: Totals,
     /// The counters of flows of the system's entries: additional columns of the table of flows.
@@ -263,6 +267,10 @@ impl PointManifest {
             (name.clone(), named(stats::Point::of_flows(flows)))
         };
         let by_workload = (0..).zip(workloads).filter(|_| workloads.len() > 1).map(of_workload).collect();
+        let mut auto = BTreeMap::<String, BTreeMap<String, String>>::new();
+        for chosen in &outcome.chosen {
+            auto.entry(chosen.kind.to_owned()).or_default().insert(chosen.key.to_owned(), chosen.value());
+        }
         PointManifest {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
@@ -281,6 +289,7 @@ impl PointManifest {
             one_thread: outcome.uncut.and_then(Uncut::reason).map(str::to_owned),
             event_order: outcome.order.map(|order| order.name().to_owned()),
             not_windows: outcome.not_windows.and_then(Uncut::reason).map(str::to_owned),
+            auto,
             counters: Totals {
                 events: counters.events,
                 hops: counters.hops,

@@ -113,6 +113,10 @@ impl Param for Limits {
 }
 
 impl Limits {
+    /// Returns a list of limits in bytes.
+    pub fn of_bytes(bytes: &[u64]) -> Limits {
+        Limits(bytes.iter().map(|bytes| Limit::Bytes(*bytes)).collect())
+    }
     /// Returns the limits in bytes of payload.
     pub fn in_bytes(&self, env: &Env<'_>) -> Vec<u64> {
         let bytes = |limit: &Limit| match limit {
@@ -161,7 +165,11 @@ pub fn in_bytes(thresholds: &Auto<Thresholds>, levels: usize, published: &[usize
             let row = published::thresholds(env.offered)?;
             Ok(published.iter().map(|number| row[*number]).collect())
         }
-        Auto::Auto => Ok(Traffic::of(env.offered)?.thresholds(levels)),
+        Auto::Auto => {
+            let found = Traffic::of(env.offered)?.thresholds(levels);
+            env.note_auto("thresholds", true, || Limits::of_bytes(&found).show());
+            Ok(found)
+        }
     }
 }
 

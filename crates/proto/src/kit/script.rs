@@ -5,7 +5,10 @@ use crate::flow::Flow;
 use crate::host::{FlowTable, HostIo};
 use crate::kit::tcp::Ack;
 use crate::packet::{Ext, Packet};
-use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
+use base::given::Offered;
+use base::params::{Raw, Reader, Shape};
+use base::registry::Entry;
+use base::{Dur, FlowId, Fraction, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
 
 /// A host with one transport, driven by hand.
 pub struct Script<T> {
@@ -61,6 +64,39 @@ pub fn env() -> Env<'static> {
         queue_limit: Limit::Packets(100),
         given: Given::none(),
         offered: Offers::none(),
+        chosen: None,
+    }
+}
+
+/// Two workloads with loads, for parameters that are computed from the workloads.
+pub fn offers() -> Offers<'static> {
+    let offered = |sizes: &[(u64, f64)]| Offered { load: Some(Fraction(400_000_000)), sizes: sizes.to_vec() };
+    Offers::new(move || vec![offered(&[(100, 0.0), (10_000, 0.5), (10_000_000, 1.0)]), offered(&[(64_000, 0.0), (64_000, 1.0)])])
+}
+
+/// Returns the names of an entry's parameters that can be `auto`.
+pub fn can_be_auto(entry: &Entry) -> Vec<&'static str> {
+    fn accepts(shape: &Shape) -> bool {
+        match shape {
+            Shape::Or(word, other) => *word == "auto" || accepts(other),
+            Shape::OneOf(words) => words.contains(&"auto"),
+            _ => false,
+        }
+    }
+    entry.fields.iter().filter(|field| accepts(&(field.shape)())).map(|field| field.name).collect()
+}
+
+/// Reads `auto` for every parameter of an entry that can be `auto`; all other parameters are as the META implies.
+pub struct AllAuto(pub &'static Entry);
+
+impl Reader for AllAuto {
+    fn get(&mut self, key: &'static str) -> Option<Raw> {
+        let implied = self.0.meta.implies.iter().find(|(name, _)| name.split_once('.').is_some_and(|(_, own)| own == key));
+        let value = if can_be_auto(self.0).contains(&key) { Some("auto") } else { implied.map(|(_, value)| *value) };
+        value.map(|value| Raw::Str(value.to_owned()))
+    }
+    fn fail(&mut self, key: &'static str, message: String) {
+        panic!("{key}: {message}");
     }
 }
 

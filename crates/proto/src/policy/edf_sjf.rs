@@ -148,7 +148,11 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     match &params.sizes {
         Auto::Set(list) => Ok(list.in_bytes(env)),
-        Auto::Auto => Ok(Traffic::of(env.offered)?.equal_flows(QUARTERS)),
+        Auto::Auto => {
+            let sizes = Traffic::of(env.offered)?.equal_flows(QUARTERS);
+            env.note_auto("sizes", true, || Limits::of_bytes(&sizes).show());
+            Ok(sizes)
+        }
     }
 }
 
@@ -164,6 +168,8 @@ pub struct EdfSjf {
 impl EdfSjf {
     /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        // An exact order has no bounds.
+        env.note_auto("sizes", params.sizes == Auto::Auto, String::new);
         let bounds = (params.order == Order::Quantised).then(|| {
             let times = params.times.0.iter().map(|time| time.0).collect();
             (times, sizes(params, env).expect("checked with the scenario"))

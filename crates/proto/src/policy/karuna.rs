@@ -102,7 +102,11 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     match &params.sizes {
         Auto::Set(list) => Ok(list.in_bytes(env)),
-        Auto::Auto => Ok(Traffic::of(env.offered)?.equal_bytes(demotion::classes(env) - FIRST)),
+        Auto::Auto => {
+            let sizes = Traffic::of(env.offered)?.equal_bytes(demotion::classes(env) - FIRST);
+            env.note_auto("sizes", true, || Limits::of_bytes(&sizes).show());
+            Ok(sizes)
+        }
     }
 }
 
@@ -139,6 +143,9 @@ impl Karuna {
     /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let type2_fraction = params.type2_fraction;
+        // A type that has no flows has no bounds.
+        env.note_auto("sizes", params.sizes == Auto::Auto, String::new);
+        env.note_auto("thresholds", params.thresholds == Auto::Auto, String::new);
         let found = |wanted: bool, found: &dyn Fn() -> Result<Vec<u64>, String>| {
             if wanted { found().expect("checked with the scenario") } else { Vec::new() }
         };

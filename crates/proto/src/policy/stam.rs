@@ -170,6 +170,7 @@ fn share(params: &Params, env: &Env<'_>) -> u64 {
     let packet = Bytes(env.mtu_bytes.into());
     let own = params.mark.or(env.given.value("qdisc", "mark").unwrap_or_default());
     let mark = own.in_bytes(packet).map_or(MARK, |bytes| bytes.0 / packet.0);
+    env.note_auto("mark", params.mark == Auto::Auto, || format!("{mark}pkt"));
     (mark / u64::from(params.classes)).max(1)
 }
 

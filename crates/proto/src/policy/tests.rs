@@ -9,7 +9,7 @@ use crate::policy_host::PolicyHost;
 use crate::policy_script::PolicyScript;
 use crate::transport::newreno;
 use base::Dur;
-use base::params::{Auto, Params as _, Raw, Reader};
+use base::params::{Auto, Chosen, Params as _, Raw, Reader};
 use base::registry::Entry;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -24,6 +24,21 @@ impl Reader for Implied {
     }
     fn fail(&mut self, key: &'static str, message: String) {
         panic!("{key}: {message}");
+    }
+}
+
+/// `check` and manifests show what every `auto` stands for.
+#[test]
+fn every_value_that_auto_stands_for_is_recorded() {
+    let offers = script::offers();
+    for entry in ENTRIES {
+        let chosen = Chosen::default();
+        let env = Env { offered: &offers, chosen: Some(&chosen), ..script::env() };
+        AnyParams::read(entry.name, &mut script::AllAuto(entry)).expect("an entry of the room").build(&env);
+        let mut recorded: Vec<_> = chosen.into_values().into_iter().map(|(key, _)| key).collect();
+        let mut wanted = script::can_be_auto(entry);
+        (recorded.sort_unstable(), wanted.sort_unstable());
+        assert_eq!(recorded, wanted, "{}: resolve parameters with `Env::auto`", entry.name);
     }
 }
 

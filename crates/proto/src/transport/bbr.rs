@@ -134,11 +134,11 @@ impl Params {
             Dur(u64::try_from(ps).unwrap_or(u64::MAX)).min(usual).max(Dur(1))
         };
         BbrTimes {
-            min_rtt_filter: self.min_rtt_filter.or(scaled(Dur::from_secs(10))),
-            probe_rtt_interval: self.probe_rtt_interval.or(scaled(Dur::from_secs(5))),
-            probe_rtt_duration: self.probe_rtt_duration.or(scaled(Dur::from_ms(200))),
-            probe_wait: self.probe_wait.or(scaled(Dur::from_secs(2))),
-            probe_wait_spread: self.probe_wait_spread.or(scaled(Dur::from_secs(1))),
+            min_rtt_filter: env.auto("min_rtt_filter", self.min_rtt_filter, scaled(Dur::from_secs(10))),
+            probe_rtt_interval: env.auto("probe_rtt_interval", self.probe_rtt_interval, scaled(Dur::from_secs(5))),
+            probe_rtt_duration: env.auto("probe_rtt_duration", self.probe_rtt_duration, scaled(Dur::from_ms(200))),
+            probe_wait: env.auto("probe_wait", self.probe_wait, scaled(Dur::from_secs(2))),
+            probe_wait_spread: env.auto("probe_wait_spread", self.probe_wait_spread, scaled(Dur::from_secs(1))),
         }
     }
 }
@@ -216,7 +216,7 @@ impl BbrRules {
         BbrRules {
             smss: config.smss,
             initial_cwnd: config.init_window,
-            init_rtt: params.init_rtt.or(env.max_rtt.max(Dur(1))),
+            init_rtt: env.auto("init_rtt", params.init_rtt, env.max_rtt.max(Dur(1))),
             startup_pacing_gain: params.startup_pacing_gain,
             cwnd_gain: params.cwnd_gain,
             loss_thresh: params.loss_thresh,

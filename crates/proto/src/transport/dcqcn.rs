@@ -119,7 +119,7 @@ impl Dcqcn {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.roce.config(env, 0);
-        Roce::with(config, Quantized::new(params, config)).notify_every(params.cnp_interval)
+        Roce::with(config, Quantized::new(params, config, env)).notify_every(params.cnp_interval)
     }
 }
 
@@ -165,20 +165,22 @@ struct Active {
 }
 
 impl Quantized {
-    fn new(params: &Params, config: RoceConfig) -> Self {
+    fn new(params: &Params, config: RoceConfig, env: &Env<'_>) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
         let share = |of: u64| Rate((config.line.bps() / of).max(1));
         let periodic = params.reaction == Reaction::Periodic;
+        let byte_counter = env.auto("byte_counter", params.byte_counter, Bytes(if periodic { u64::MAX } else { 10_000_000 })).0;
+        env.note_auto("byte_counter", periodic && params.byte_counter == Auto::Auto, String::new);
         Quantized {
             config,
             g: part(params.g),
             alpha: part(params.alpha),
             alpha_interval: params.alpha_interval,
             timer: params.timer,
-            byte_counter: params.byte_counter.or(Bytes(if periodic { u64::MAX } else { 10_000_000 })).0,
+            byte_counter,
             fast_recoveries: params.fast_recoveries,
-            rate_ai: params.rate_ai.or(share(1000)).bps(),
-            rate_hai: params.rate_hai.or(share(100)).bps(),
+            rate_ai: env.auto("rate_ai", params.rate_ai, share(1000)).bps(),
+            rate_hai: env.auto("rate_hai", params.rate_hai, share(100)).bps(),
             periodic: periodic.then_some((params.decrease_interval, params.clamp_target)),
         }
     }
@@ -295,7 +297,7 @@ mod tests {
         let mut params = Params::defaults();
         change(&mut params);
         let env = Env { nic_rate: Rate::from_gbps(40), ..script::env() };
-        Quantized::new(&params, params.roce.config(&env, 0))
+        Quantized::new(&params, params.roce.config(&env, 0), &env)
     }
 
     fn at(us: u64) -> Time {

@@ -182,9 +182,9 @@ impl ExpressPass {
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config {
             pacing: Pacing::new(&params.pace, env),
-            retx: params.retx.or(Dur::from_us(100).max(env.max_rtt * 2)),
+            retx: env.auto("retx", params.retx, Dur::from_us(100).max(env.max_rtt * 2)),
             alpha_bytes: u64::from(params.alpha_packets) * u64::from(env.mss()),
-            idle: params.idle.or(env.timeout(Dur::from_ms(10))),
+            idle: env.auto("idle", params.idle, env.timeout(Dur::from_ms(10))),
             mss: env.mss().into(),
             header: env.header_bytes,
         };

@@ -46,12 +46,12 @@
 
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::demotion;
+use crate::kit::demotion::{self, Limits};
 use crate::kit::order::ByKey;
 use crate::kit::traffic::Traffic;
 use crate::packet::{Kind, Packet};
 use crate::ranges::Ranges;
-use base::params::{Auto, Problem};
+use base::params::{Auto, Param as _, Problem};
 use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, Dur, FlowId, FlowMap, Fraction, HostId, Rate, TimerKey};
 use header::{BUSY, CUTOFFS, CutoffList, GRANT, Grant, RESEND, Resend, UNKNOWN, Version};
@@ -253,9 +253,9 @@ pub struct Homa {
 impl Homa {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let resend_after = params.resend_after.or(Dur::from_ms(5).max(env.max_rtt * 10));
-        let rtt_bytes = params.rtt_bytes.or(Bytes(env.bdp_bytes().max(1))).0;
-        let grant_bytes = params.grant_bytes.or(Bytes(env.mss().into())).0;
+        let resend_after = env.auto("resend_after", params.resend_after, Dur::from_ms(5).max(env.max_rtt * 10));
+        let rtt_bytes = env.auto("rtt_bytes", params.rtt_bytes, Bytes(env.bdp_bytes().max(1))).0;
+        let grant_bytes = env.auto("grant_bytes", params.grant_bytes, Bytes(env.mss().into())).0;
         let scheduled = match params.scheduled_levels {
             Auto::Set(levels) => Some(levels as u8),
             Auto::Auto => None,
@@ -273,6 +273,13 @@ impl Homa {
             Auto::Set(Cutoffs::Online) => law.with_cutoffs(Vec::new()),
         };
         let online = params.cutoffs == Auto::Set(Cutoffs::Online);
+        env.note_auto("cutoffs", params.cutoffs == Auto::Auto, || match levels.cutoffs.as_slice() {
+            [] => "none".to_owned(),
+            cutoffs => Limits::of_bytes(cutoffs).show(),
+        });
+        let count = || if online { "as the cutoffs change".to_owned() } else { levels.scheduled.to_string() };
+        env.note_auto("scheduled_levels", scheduled.is_none(), count);
+        env.note_auto("overcommitment", overcommitment.is_none(), count);
         let config = inbound::Config {
             law,
             overcommitment,
@@ -290,7 +297,7 @@ impl Homa {
             rtt_bytes,
             last_level: params.priorities as u8 - 1,
             unsched_prio: params.unsched_prio,
-            ask_after: params.ask_after.or(resend_after * 2),
+            ask_after: env.auto("ask_after", params.ask_after, resend_after * 2),
             resend_after,
             tries: params.tries,
             levels: levels.clone(),

@@ -80,7 +80,7 @@ impl Hpcc {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.roce.config(env, params.int_bytes);
-        Roce::with(config, Utilization::new(params, config))
+        Roce::with(config, Utilization::new(params, config, env))
     }
 }
 
@@ -111,14 +111,14 @@ pub struct State {
 }
 
 impl Utilization {
-    fn new(params: &Params, config: RoceConfig) -> Self {
+    fn new(params: &Params, config: RoceConfig, env: &Env<'_>) -> Self {
         let eta = params.eta.ppb() as f64 / 1e9;
         let auto = Rate(((1.0 - eta) * config.line.bps() as f64 / f64::from(params.flows)) as u64);
         Utilization {
             config,
             eta,
             max_stage: params.max_stage,
-            rate_ai: params.rate_ai.or(auto).bps() as f64,
+            rate_ai: env.auto("rate_ai", params.rate_ai, auto).bps() as f64,
             fast_react: params.fast_react,
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         change(&mut params);
         // T = 13 us: a bandwidth-delay product of 162 500 bytes.
         let env = Env { nic_rate: LINE, max_rtt: Dur::from_us(13), ..script::env() };
-        Utilization::new(&params, params.roce.config(&env, params.int_bytes))
+        Utilization::new(&params, params.roce.config(&env, params.int_bytes), &env)
     }
 
     /// An ACK of all bytes below `next`; each hop has sent and holds these bytes at this time.

@@ -191,8 +191,8 @@ impl Merp {
             theta_share: Fraction(share.min(u128::from(Fraction::ONE.0)) as u64),
             esr_sync: params.esr_sync,
             rtt: RttConfig {
-                init_rto: params.syn_rto.or(usual),
-                min_rto: params.min_rto.or(usual),
+                init_rto: env.auto("syn_rto", params.syn_rto, usual),
+                min_rto: env.auto("min_rto", params.min_rto, usual),
                 max_rto: params.max_rto,
                 clock: Dur::ZERO,
             },
@@ -210,7 +210,9 @@ impl Merp {
         let (min_rto, max_rto, init_rto) = (Auto::Set(set.rtt.min_rto), params.max_rto, Auto::Set(set.rtt.init_rto));
         let mut tcp = newreno::Params::defaults();
         tcp.tcp = Options { stack: Stack::Rfc, handshake: false, min_rto, max_rto, init_rto, ..tcp.tcp };
-        Merp { set, flows: FlowMap::default(), ready: Ready::default(), tcp: NewReno::new(&tcp, env) }
+        // The fallback's parameters are not MERP's.
+        let hidden = Env { chosen: None, ..*env };
+        Merp { set, flows: FlowMap::default(), ready: Ready::default(), tcp: NewReno::new(&tcp, &hidden) }
     }
 
     /// Answers SYN, DATA, DET and FIN (section 4.2).

@@ -81,7 +81,7 @@ mod tests {
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
     use ::plugin::library::Library;
-    use base::params::{Problem, Raw, Reader};
+    use base::params::{Chosen, Problem, Raw, Reader};
     use base::{Dur, Time};
 
     /// A transport to test: an entry, with the plug-in if it is that of plug-ins and not the default.
@@ -274,6 +274,23 @@ mod tests {
             let about_times = |problem: &Problem| problem.message.contains("round trip");
             assert!(!params.check(&env).iter().any(about_times), "{tested}: {:?}", params.check(&env));
         }
+    }
+
+    /// `check` and manifests show what every `auto` stands for.
+    #[test]
+    fn every_value_that_auto_stands_for_is_recorded() {
+        let (offers, mut given) = (script::offers(), 0);
+        for entry in ENTRIES {
+            let chosen = Chosen::default();
+            let env = Env { offered: &offers, chosen: Some(&chosen), ..script::env() };
+            AnyParams::read(entry.name, &mut script::AllAuto(entry)).expect("an entry of the room").build(&env);
+            let (mut recorded, mut wanted): (Vec<_>, _) =
+                (chosen.into_values().into_iter().map(|(key, _)| key).collect(), script::can_be_auto(entry));
+            (recorded.sort_unstable(), wanted.sort_unstable());
+            assert_eq!(recorded, wanted, "{}: resolve parameters with `Env::auto`", entry.name);
+            given += wanted.len();
+        }
+        assert!(given > 100, "{given}");
     }
 
     /// Moves a packet and its header from one host to the other. Returns the answers.

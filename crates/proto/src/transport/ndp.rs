@@ -142,12 +142,12 @@ struct Config {
 impl Config {
     fn new(params: &Params, env: &Env<'_>) -> Config {
         let bdp = u32::try_from(env.bdp_bytes().div_ceil(env.mtu_bytes.into())).unwrap_or(u32::MAX);
-        let rto = params.min_rto.or(Dur::from_ms(1).max(env.max_rtt * 3));
+        let rto = env.auto("min_rto", params.min_rto, Dur::from_ms(1).max(env.max_rtt * 3));
         Config {
             mss: env.mss().into(),
             header: env.header_bytes,
             control: u16::try_from(params.control.0).unwrap_or(u16::MAX),
-            window: params.init_window.or(bdp.saturating_add(2)).into(),
+            window: env.auto("init_window", params.init_window, bdp.saturating_add(2)).into(),
             rtt: RttConfig { init_rto: rto, min_rto: rto, max_rto: rto * 64, clock: Dur::ZERO },
             penalty: params.penalty,
         }

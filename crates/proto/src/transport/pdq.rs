@@ -343,8 +343,8 @@ impl Pdq {
             params: params.clone(),
             nic_rate: env.nic_rate,
             rtt: RttConfig {
-                init_rto: params.syn_rto.or(usual),
-                min_rto: params.min_rto.or(usual),
+                init_rto: env.auto("syn_rto", params.syn_rto, usual),
+                min_rto: env.auto("min_rto", params.min_rto, usual),
                 max_rto: params.max_rto,
                 clock: Dur::ZERO,
             },

@@ -86,7 +86,7 @@ impl PowerTcp {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.roce.config(env, params.int_bytes);
-        Roce::with(config, Power::new(params, config))
+        Roce::with(config, Power::new(params, config, env))
     }
 }
 
@@ -112,9 +112,9 @@ pub struct Follower {
 }
 
 impl Law {
-    pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: RoceConfig) -> Law {
+    pub(super) fn new(gamma: Fraction, rate_ai: Auto<Rate>, fast_react: bool, config: RoceConfig, env: &Env<'_>) -> Law {
         let auto = Rate(config.line.bps() / 1000 * 6);
-        Law { config, gamma: gamma.ppb() as f64 / 1e9, rate_ai: rate_ai.or(auto).bps() as f64, fast_react }
+        Law { config, gamma: gamma.ppb() as f64 / 1e9, rate_ai: env.auto("rate_ai", rate_ai, auto).bps() as f64, fast_react }
     }
     pub(super) fn open(&self) -> Follower {
         Follower { rate: self.config.line, reference: self.config.line, power: 1.0, updated: 0 }
@@ -158,9 +158,9 @@ pub struct State {
 }
 
 impl Power {
-    fn new(params: &Params, config: RoceConfig) -> Self {
+    fn new(params: &Params, config: RoceConfig, env: &Env<'_>) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
-        let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config);
+        let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config, env);
         Power { law, eta: part(params.eta), min_current: part(params.min_current) }
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let mut params = Params::defaults();
         change(&mut params);
         let env = Env { nic_rate: LINE, max_rtt: Dur::from_ns(12_800), ..script::env() };
-        Power::new(&params, params.roce.config(&env, params.int_bytes))
+        Power::new(&params, params.roce.config(&env, params.int_bytes), &env)
     }
 
     fn ack(ns: u64, next: u64, hops: &[(u64, u64)]) -> Acked {

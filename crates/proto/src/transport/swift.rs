@@ -60,9 +60,9 @@ use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Cause, Config, Congestion, Loss, Options, Tcp, Window};
 use crate::packet::Packet;
-use base::params::{Auto, Problem};
+use base::params::{Auto, Param as _, Problem};
 use base::registry::{Meta, Needs};
-use base::{Dur, Fraction, Time};
+use base::{Bytes, Dur, Fraction, Time};
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
@@ -113,7 +113,7 @@ base::params! {
 impl Params {
     /// Returns the base target.
     fn base(&self, env: &Env<'_>) -> Dur {
-        self.base_target.or(env.max_rtt.max(Dur(1)))
+        env.auto("base_target", self.base_target, env.max_rtt.max(Dur(1)))
     }
     /// Returns the configuration of the machine.
     fn config(&self, env: &Env<'_>) -> Config {
@@ -121,13 +121,14 @@ impl Params {
         if self.tcp.max_cwnd == Auto::Auto {
             let longest = Dur(self.base(env).0.saturating_add(env.max_rtt.0));
             config.max_window = env.nic_rate.bytes_in(longest).max(config.init_window);
+            env.note_auto("max_cwnd", true, || Bytes(config.max_window).show());
         }
         config
     }
     /// Returns the windows in packets between which the target scales.
     fn scaled(&self, env: &Env<'_>) -> [Fraction; 2] {
         let bdp = env.bdp_bytes().div_ceil(env.mss().into()).clamp(1, MOST_PACKETS);
-        [self.fs_min_cwnd, self.fs_max_cwnd.or(Fraction(bdp * Fraction::ONE.ppb()))]
+        [self.fs_min_cwnd, env.auto("fs_max_cwnd", self.fs_max_cwnd, Fraction(bdp * Fraction::ONE.ppb()))]
     }
 }
 
@@ -242,6 +243,7 @@ impl SwiftRules {
     /// Creates the rules.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let (config, base) = (params.config(env), params.base(env));
+        env.note_auto("per_hop", params.per_hop == Auto::Auto, || "by path".to_owned());
         let most = MOST_PACKETS * config.smss;
         let packets = |bytes: u64| ((u128::from(bytes.min(most)) << BITS) / u128::from(config.smss)) as u64;
         let max = packets(config.max_window).max(ONE);
@@ -255,8 +257,8 @@ impl SwiftRules {
                 Auto::Auto => None,
                 Auto::Set(per_hop) => Some(per_hop),
             },
-            scaling: FlowScaling::new(params.fs_range.or(Dur(base.0.saturating_mul(5))), params.scaled(env)),
-            endpoint_target: params.endpoint_target.or(env.max_rtt.max(Dur(1))),
+            scaling: FlowScaling::new(env.auto("fs_range", params.fs_range, Dur(base.0.saturating_mul(5))), params.scaled(env)),
+            endpoint_target: env.auto("endpoint_target", params.endpoint_target, env.max_rtt.max(Dur(1))),
             endpoint_gain: params.endpoint_gain,
             min: fixed(params.min_cwnd),
             max,

@@ -74,7 +74,7 @@ impl ThetaPowerTcp {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.roce.config(env, 0);
-        Roce::with(config, Theta::new(params, config))
+        Roce::with(config, Theta::new(params, config, env))
     }
 }
 
@@ -97,8 +97,8 @@ pub struct State {
 }
 
 impl Theta {
-    fn new(params: &Params, config: RoceConfig) -> Self {
-        let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config);
+    fn new(params: &Params, config: RoceConfig, env: &Env<'_>) -> Self {
+        let law = Law::new(params.gamma, params.rate_ai, params.fast_react, config, env);
         Theta { law, target: params.target, min_current: params.min_current.ppb() as f64 / 1e9 }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
         let mut params = Params::defaults();
         change(&mut params);
         let env = Env { nic_rate: Rate::from_gbps(100), max_rtt: Dur::from_us(10), ..script::env() };
-        Theta::new(&params, params.roce.config(&env, 0))
+        Theta::new(&params, params.roce.config(&env, 0), &env)
     }
 
     fn ack(us: u64, next: u64, snd_nxt: u64, rtt: u64) -> Acked {

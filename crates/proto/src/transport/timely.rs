@@ -83,7 +83,7 @@ base::params! {
 /// Returns the contradictions between parameters and with the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = params.roce.check(env, 0);
-    let rules = Gradient::new(params, params.roce.config(env, 0));
+    let rules = Gradient::new(params, params.roce.config(env, 0), env);
     if rules.t_low > rules.t_high {
         problems.push(Problem {
             key: "t_low",
@@ -101,7 +101,7 @@ impl Timely {
     /// Creates a host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.roce.config(env, 0);
-        Roce::with(config, Gradient::new(params, config))
+        Roce::with(config, Gradient::new(params, config, env))
     }
 }
 
@@ -133,15 +133,15 @@ pub struct State {
 }
 
 impl Gradient {
-    fn new(params: &Params, config: RoceConfig) -> Self {
+    fn new(params: &Params, config: RoceConfig, env: &Env<'_>) -> Self {
         let part = |fraction: Fraction| fraction.ppb() as f64 / 1e9;
         Gradient {
             config,
             alpha: part(params.alpha),
             beta: part(params.beta),
-            t_low: params.t_low.or(config.base_rtt * 5 / 2),
-            t_high: params.t_high.or(config.base_rtt * 25),
-            delta: params.delta.or(Rate(config.line.bps() / 1000)).bps() as f64,
+            t_low: env.auto("t_low", params.t_low, config.base_rtt * 5 / 2),
+            t_high: env.auto("t_high", params.t_high, config.base_rtt * 25),
+            delta: env.auto("delta", params.delta, Rate(config.line.bps() / 1000)).bps() as f64,
             hai_after: params.hai_after,
             hai: f64::from(params.hai),
             variant: params.variant,
@@ -207,7 +207,7 @@ mod tests {
         let mut params = Params::defaults();
         change(&mut params);
         let env = Env { nic_rate: Rate::from_gbps(10), max_rtt: Dur::from_us(20), ..script::env() };
-        Gradient::new(&params, params.roce.config(&env, 0))
+        Gradient::new(&params, params.roce.config(&env, 0), &env)
     }
 
     /// A queue pair at 1 Gb/s that has seen `before`.

@@ -1,22 +1,24 @@
-//! Values that policies derive from their parameters and the workloads. `check` prints them as
+//! Values that transports and policies derive from their parameters, the network and the workloads. `check` prints them as
 //! comments after the plan.
 
 use crate::files::Files;
-use crate::plan::draft::{Draft, Section, Variant, combinations};
-use crate::system::envs::{self, Envs};
+use crate::plan::draft::{Draft, combinations};
+use crate::system::envs::{self, ChosenValue, Envs};
 use crate::system::slots::System;
 use base::Offers;
 use base::text::escaped;
 use plugin::library::Code;
 use proto::policy::Policy as _;
+use std::collections::BTreeSet;
 
 /// Returns a line for each note of each system, with the swept values that the note applies to.
 pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
     const MOST: usize = 40;
     let systems = draft.systems.iter().flat_map(|section| section.variants.iter().map(move |variant| (section, variant)));
-    let systems: Vec<_> = systems.filter(|(_, variant)| variant.value.policy.is_some()).collect();
-    let mut lines = Vec::new();
-    for (workloads, swept) in if systems.is_empty() { Vec::new() } else { combinations(&draft.workloads) } {
+    let systems: Vec<_> = systems.collect();
+    let (mut lines, mut known) = (Vec::new(), BTreeSet::new());
+    let by_packets = !draft.engine.variants.iter().all(|engine| engine.value.is_flow());
+    for (workloads, swept) in combinations(&draft.workloads) {
         for topology in &draft.topology.variants {
             let offers = || {
                 let each = workloads.iter().enumerate();
@@ -30,7 +32,13 @@ pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
                     Offers::new(offers),
                 );
                 let with = topology.swept.iter().chain(&swept).chain(&variant.swept);
-                lines.extend(of_system(section, variant, &envs, with));
+                let with: String = with.map(|(key, value)| format!(", {key} = {value}")).collect();
+                let notes = of_policy(&variant.value, &envs);
+                // Values that are equal for several swept values are listed once.
+                let chosen = if by_packets { chosen(&variant.value, &envs, &notes) } else { Vec::new() };
+                let chosen = chosen.into_iter().filter(|line| known.insert((section.name.clone(), line.clone())));
+                lines
+                    .extend(chosen.chain(notes).map(|line| format!("{}\n", escaped(&format!("# {}{with}: {line}", section.name)))));
             }
         }
     }
@@ -64,15 +72,21 @@ fn code(draft: &Draft) -> Vec<String> {
     lines
 }
 
-/// Returns the notes of a system in its environment.
-fn of_system<'a>(
-    section: &Section<System>,
-    variant: &Variant<System>,
-    envs: &Envs<'_>,
-    swept: impl Iterator<Item = &'a (String, String)>,
-) -> Vec<String> {
-    let Some(policy) = &variant.value.policy else { return Vec::new() };
-    let with: String = swept.map(|(key, value)| format!(", {key} = {value}")).collect();
+/// Returns the notes of a system's policy.
+fn of_policy(system: &System, envs: &Envs<'_>) -> Vec<String> {
+    let Some(policy) = &system.policy else { return Vec::new() };
     let notes = policy.build(&envs.transport(envs.fastest_host())).notes();
-    notes.into_iter().map(|note| format!("# {}{with}: {}: {note}\n", section.name, policy.name())).collect()
+    notes.into_iter().map(|note| format!("{}: {note}", policy.name())).collect()
+}
+
+/// Returns a line for each entry with the values that `auto` stands for. The notes of a policy have its thresholds already.
+fn chosen(system: &System, envs: &Envs<'_>, notes: &[String]) -> Vec<String> {
+    let all = envs.chosen(&system.transport, system.policy.as_ref());
+    let of_kind = |values: &[ChosenValue]| {
+        let noted = |value: &&ChosenValue| notes.iter().any(|note| note.starts_with(&format!("{}: {} ", value.kind, value.key)));
+        let values = values.iter().filter(|value| !noted(value)).map(|value| format!("{} = {}", value.key, value.value()));
+        values.collect::<Vec<_>>().join("; ")
+    };
+    let lines = all.chunk_by(|a, b| a.kind == b.kind).map(|values| (values[0].kind, of_kind(values)));
+    lines.filter(|(_, line)| !line.is_empty()).map(|(kind, line)| format!("{kind}: auto: {line}")).collect()
 }

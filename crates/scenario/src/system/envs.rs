@@ -5,12 +5,14 @@ use crate::topology;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
 use base::given::GivenPart;
-use base::params::Param as _;
+use base::params::{Chosen, Param as _};
 use base::{Dur, Given, HostId, LinkId, NodeId, Offered, Offers, Rate, Time};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
 use fabric::{agent, buffer, qdisc, receiver, router};
+use proto::{policy, transport};
+use std::collections::BTreeMap;
 
 /// The data that the parts of all systems on a network share.
 #[derive(Clone, Copy)]
@@ -87,7 +89,36 @@ impl<'a> Envs<'a> {
             queue_limit: self.queue.limit(&qdisc::Env { host_port: false, ..self.qdisc(nic) }),
             given: &self.given,
             offered: &self.offers,
+            chosen: None,
         }
+    }
+    /// Returns the values that `auto` stands for in the parameters of a transport and a policy. A value that differs between
+    /// hosts is a range, from the slowest to the fastest host.
+    pub fn chosen(&self, transport: &transport::AnyParams, policy: Option<&policy::AnyParams>) -> Vec<ChosenValue> {
+        let mut kinds = BTreeMap::new();
+        for host in (0..self.site.net.hosts().len() as u32).map(HostId) {
+            let env = self.transport(host);
+            kinds.entry((env.nic_rate, env.host_rate, env.queue_limit.show())).or_insert(env);
+        }
+        let mut all: Vec<ChosenValue> = Vec::new();
+        for env in kinds.values() {
+            let values = |build: &dyn Fn(&proto::Env<'_>)| {
+                let chosen = Chosen::default();
+                build(&proto::Env { chosen: Some(&chosen), ..*env });
+                chosen.into_values()
+            };
+            let of_transport = values(&|env| drop(transport.build(env)));
+            let of_policy = policy.map(|policy| (policy.name(), values(&|env| drop(policy.build(env)))));
+            for (kind, values) in [(transport.name(), of_transport)].into_iter().chain(of_policy) {
+                for (key, value) in values.into_iter().filter(|(_, value)| !value.is_empty()) {
+                    match all.iter_mut().find(|known| known.kind == kind && known.key == key) {
+                        Some(known) => known.to = value,
+                        None => all.push(ChosenValue { kind, key, from: value.clone(), to: value }),
+                    }
+                }
+            }
+        }
+        all
     }
     /// Returns the environment of the queue discipline of a port.
     pub fn qdisc(&self, link: LinkId) -> qdisc::Env {
@@ -154,6 +185,24 @@ impl<'a> Envs<'a> {
         let mut seen = std::collections::BTreeSet::new();
         let links = (0..self.site.net.links().len() as u32).map(LinkId);
         links.filter(|link| key(&self.qdisc(*link)).is_some_and(|key| seen.insert(key))).collect()
+    }
+}
+
+/// A value that `auto` stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenValue {
+    /// The entry: `homa`.
+    pub kind: &'static str,
+    /// The parameter: `resend_after`.
+    pub key: &'static str,
+    from: String,
+    to: String,
+}
+
+impl ChosenValue {
+    /// Returns the value as a scenario writes it, or the range over the hosts.
+    pub fn value(&self) -> String {
+        if self.from == self.to { self.from.clone() } else { format!("{} to {}", self.from, self.to) }
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Config {
 impl Config {
     pub fn new(options: &Options, env: &Env<'_>) -> Config {
         let mss = u64::from(env.mss());
-        let budget = options.unsched_bytes.or(Bytes(env.bdp_bytes())).0;
+        let budget = env.auto("unsched_bytes", options.unsched_bytes, Bytes(env.bdp_bytes())).0;
         Config {
             pacing: Pacing::new(&options.pace, env),
             mss,
@@ -74,7 +74,7 @@ impl Config {
             backstop: options.backstop,
             most_backstop: options.most_backstop,
             three_rtts: env.max_rtt * 3,
-            idle: options.idle.or(env.timeout(Dur::from_ms(10))),
+            idle: env.auto("idle", options.idle, env.timeout(Dur::from_ms(10))),
         }
     }
     /// Returns how long a sender waits for progress if its smoothed round trip is `srtt`; zero

@@ -1,7 +1,7 @@
 //! The options of all transports on the RoCE machine, and the configuration derived from them.
 
 use crate::contract::Env;
-use base::params::{Auto, Problem};
+use base::params::{Auto, Param as _, Problem};
 use base::{Dur, Rate};
 
 base::choice! {
@@ -109,15 +109,20 @@ impl Options {
             Bound::Auto => Bound::None,
             other => other,
         };
+        let shown = if bound == Bound::None { String::new() } else { bound.show() };
+        env.note_auto("window", self.window == Bound::Auto, || shown);
+        if !irn {
+            env.note_auto("rto_low", self.rto_low == Auto::Auto, String::new);
+        }
         let usual = if irn { Dur::from_us(320) } else { Dur::from_ns(4096 << 14) };
-        let rto = self.rto.or(env.timeout(usual));
+        let rto = env.auto("rto", self.rto, env.timeout(usual));
         let (mss, header) = (u64::from(env.mss() - int_bytes.min(env.mss() - 1)), env.header_bytes + int_bytes);
-        let base_rtt = self.base_rtt.or(env.max_rtt);
+        let base_rtt = env.auto("base_rtt", self.base_rtt, env.max_rtt);
         RoceConfig {
             mss,
             header,
             line: env.nic_rate,
-            min_rate: self.min_rate.or(Rate((env.nic_rate.bps() / 1000).max(1))),
+            min_rate: env.auto("min_rate", self.min_rate, Rate((env.nic_rate.bps() / 1000).max(1))),
             base_rtt,
             payload_time: Dur((u128::from(base_rtt.0) * u128::from(mss) / u128::from(mss + u64::from(header))) as u64),
             irn,
@@ -126,7 +131,7 @@ impl Options {
             ack_every: self.ack_every,
             nack_interval: self.nack_interval,
             rto,
-            rto_low: if irn { self.rto_low.or(env.timeout(Dur::from_us(100))).min(rto) } else { rto },
+            rto_low: if irn { env.auto("rto_low", self.rto_low, env.timeout(Dur::from_us(100))).min(rto) } else { rto },
         }
     }
 }

@@ -198,10 +198,13 @@ impl Options {
         let smss = u64::from(env.mss());
         let segments = |n: u32| u64::from(n) * smss;
         let (init_rto, min_rto) = self.timeouts(env.timeout(Dur::ZERO));
+        env.auto("min_rto", self.min_rto, min_rto);
+        env.auto("init_rto", self.init_rto, init_rto);
+        env.note_auto("max_cwnd", self.max_cwnd == Auto::Auto, String::new);
         Config {
             smss,
             header: env.header_bytes,
-            init_window: segments(self.init_window.or(self.stack.window(smss))),
+            init_window: segments(env.auto("init_window", self.init_window, self.stack.window(smss))),
             max_window: match self.max_cwnd {
                 Auto::Auto => u64::MAX,
                 Auto::Set(n) => segments(n),

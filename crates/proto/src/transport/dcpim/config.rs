@@ -2,7 +2,6 @@
 
 use super::Params;
 use crate::contract::Env;
-use base::params::Auto;
 use base::{Dur, Time};
 
 /// The configuration of a host.
@@ -45,8 +44,8 @@ impl Config {
     pub fn new(params: &Params, env: &Env<'_>) -> Config {
         let gap = env.host_rate.gap(env.mtu_bytes.into());
         // leafSpineTopology.cpp, set_up_parameter: full packets in both directions, rounded up to packets.
-        let bdp = env.nic_rate.bytes_in(env.full_rtt).div_ceil(env.mtu_bytes.into()).max(1);
-        let packets = |given: Auto<u32>| if let Auto::Set(packets) = given { packets.into() } else { bdp };
+        let bdp = env.nic_rate.bytes_in(env.full_rtt).div_ceil(env.mtu_bytes.into());
+        let bdp = u32::try_from(bdp).unwrap_or(u32::MAX).max(1);
         let (rounds, round) = (u64::from(params.rounds), env.max_rtt.times(params.beta).max(Dur(1)));
         let channels = params.channels as u8;
         Config {
@@ -56,12 +55,12 @@ impl Config {
             round,
             // params.cpp: pim_link_pkts.
             channel_packets: ((round * rounds).0 / gap.0 / u64::from(channels)).max(1),
-            short: packets(params.short),
-            window: packets(params.window),
-            window_timeout: params.window_timeout.or(env.full_rtt + env.full_rtt / 10),
-            resend: params.resend.or(env.full_rtt),
-            notify_after: params.notify_after.or(env.max_rtt * 3),
-            idle: params.idle.or(env.timeout(Dur::from_ms(10))),
+            short: env.auto("short", params.short, bdp).into(),
+            window: env.auto("window", params.window, bdp).into(),
+            window_timeout: env.auto("window_timeout", params.window_timeout, env.full_rtt + env.full_rtt / 10),
+            resend: env.auto("resend", params.resend, env.full_rtt),
+            notify_after: env.auto("notify_after", params.notify_after, env.max_rtt * 3),
+            idle: env.auto("idle", params.idle, env.timeout(Dur::from_ms(10))),
             gap,
             grace: env.max_rtt / 2 + gap * u64::from(channels),
             mss: env.mss().into(),

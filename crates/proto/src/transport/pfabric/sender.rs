@@ -3,6 +3,7 @@
 use super::{Block, Env, Params, Priority, Sacked};
 use crate::packet::{Kind, Packet};
 use crate::ranges::Ranges;
+use base::params::Auto;
 use base::{Dur, Limit};
 
 #[derive(Clone, Copy)]
@@ -59,14 +60,16 @@ impl Config {
             Limit::Bytes(n) => u32::try_from(n / packet).unwrap_or(u32::MAX),
             Limit::Unlimited => u32::MAX,
         };
-        let init_cwnd = params.init_cwnd.or(bdp);
-        let max_cwnd = params.max_cwnd.or(queue.saturating_sub(1).max(init_cwnd));
+        let init_cwnd = env.auto("init_cwnd", params.init_cwnd, bdp);
+        let max_cwnd = env.auto("max_cwnd", params.max_cwnd, queue.saturating_sub(1).max(init_cwnd));
+        // A queue without a limit leaves no limit to the window.
+        env.note_auto("max_cwnd", params.max_cwnd == Auto::Auto && queue == u32::MAX, String::new);
         Config {
             mss: u64::from(env.mss()),
             header: env.header_bytes,
             init_cwnd: init_cwnd.min(max_cwnd),
             max_cwnd,
-            rto: params.rto.or(Dur(env.max_rtt.0.saturating_mul(3))),
+            rto: env.auto("rto", params.rto, Dur(env.max_rtt.0.saturating_mul(3))),
             probe_after: params.probe_after,
             priority: params.priority,
             widens: params.sacked == Sacked::Widen,

@@ -3,10 +3,9 @@
 use super::{Free, Params};
 use crate::contract::Env;
 use base::Dur;
-use base::params::Auto;
 
 /// The authors' number of free tokens per flow, and of unanswered tokens.
-const PACKETS: u64 = 8;
+const PACKETS: u32 = 8;
 
 /// The configuration of a host.
 #[derive(Clone, Debug)]
@@ -46,20 +45,18 @@ impl Config {
     /// Derives the configuration from parameters and network.
     pub fn new(params: &Params, env: &Env<'_>) -> Config {
         let packet = env.nic_rate.tx_time(env.mtu_bytes.into());
-        let bdp = env.bdp_bytes().div_ceil(env.mtu_bytes.into()).max(PACKETS);
-        let packets = |given: Auto<u32>| if let Auto::Set(packets) = given { packets.into() } else { bdp };
-        let time = |given: Auto<Dur>, auto: Dur| if let Auto::Set(time) = given { time } else { auto };
-        let lifetime = time(params.lifetime, packet + packet / 2);
+        let bdp = u32::try_from(env.bdp_bytes().div_ceil(env.mtu_bytes.into())).unwrap_or(u32::MAX).max(PACKETS);
+        let lifetime = env.auto("lifetime", params.lifetime, packet + packet / 2);
         Config {
-            free_tokens: packets(params.free_tokens),
+            free_tokens: env.auto("free_tokens", params.free_tokens, bdp).into(),
             free: params.free,
             hold: params.hold,
             lifetime,
-            window: packets(params.window),
-            downgrade: time(params.downgrade, env.max_rtt * 3),
-            resend: time(params.resend, (packet * 9).max(env.max_rtt + lifetime)),
-            rts: time(params.rts, env.max_rtt * 3),
-            idle: params.idle.or(env.timeout(Dur::from_ms(10))),
+            window: env.auto("window", params.window, bdp).into(),
+            downgrade: env.auto("downgrade", params.downgrade, env.max_rtt * 3),
+            resend: env.auto("resend", params.resend, (packet * 9).max(env.max_rtt + lifetime)),
+            rts: env.auto("rts", params.rts, env.max_rtt * 3),
+            idle: env.auto("idle", params.idle, env.timeout(Dur::from_ms(10))),
             notify: params.notify,
             packet,
             token_gap: env.host_rate.tx_time(env.mtu_bytes.into()),

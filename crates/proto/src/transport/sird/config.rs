@@ -54,20 +54,20 @@ impl Config {
         // leaves gaps.
         let bdp = |rate: Rate| rate.bytes_in(env.max_rtt).div_ceil(env.mtu_bytes.into()).max(1) * mss;
         let (host, flow) = (bdp(env.host_rate), bdp(env.nic_rate));
-        let bytes = |given: Auto<Bytes>, auto: u64| given.or(Bytes(auto)).0;
-        let sender_bucket = bytes(params.sender_bucket, host);
+        let bytes = |key, given: Auto<Bytes>, auto: u64| env.auto(key, given, Bytes(auto)).0;
+        let sender_bucket = bytes("sender_bucket", params.sender_bucket, host);
         let share_of_bucket =
             |share: Fraction| u128::from(sender_bucket) * u128::from(share.ppb()) / u128::from(Fraction::ONE.ppb());
         // Credit is granted in full packets: with a smaller window nothing would be granted.
         let least = |share: Fraction| (share_of_bucket(share) as u64).max(mss);
-        let resend_after = params.resend_after.or(Dur::from_ms(5).max(env.max_rtt * 10));
+        let resend_after = env.auto("resend_after", params.resend_after, Dur::from_ms(5).max(env.max_rtt * 10));
         Config {
             bdp: host,
-            bucket: bytes(params.bucket, host + host / 2),
+            bucket: bytes("bucket", params.bucket, host + host / 2),
             sender_bucket,
-            sender_threshold: bytes(params.sender_threshold, host.div_ceil(2)),
-            unsched_threshold: bytes(params.unsched_threshold, flow),
-            unsched_bytes: bytes(params.unsched_bytes, flow),
+            sender_threshold: bytes("sender_threshold", params.sender_threshold, host.div_ceil(2)),
+            unsched_threshold: bytes("unsched_threshold", params.unsched_threshold, flow),
+            unsched_bytes: bytes("unsched_bytes", params.unsched_bytes, flow),
             g: params.g,
             alpha: params.alpha,
             min_window_csn: least(params.min_window_csn),
@@ -77,7 +77,7 @@ impl Config {
             gap: env.host_rate.times(params.pace).gap(env.mtu_bytes.into()),
             scheduled_class: u8::from(params.classes == Classes::Two),
             resend_after,
-            ask_after: params.ask_after.or(resend_after * 2),
+            ask_after: env.auto("ask_after", params.ask_after, resend_after * 2),
             mss,
             header: env.header_bytes,
         }

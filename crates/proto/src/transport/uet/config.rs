@@ -5,6 +5,7 @@ use super::rccc::{QUANTUM, RcccConfig};
 use super::{Cc, Delivery, Params, UetConnections, UetProfile};
 use crate::contract::Env;
 use crate::kit::multipath::MultipathOptions;
+use base::params::Param as _;
 use base::{Bytes, Dur, Fraction, Rate};
 
 /// The configuration of a host.
@@ -54,8 +55,8 @@ impl UetConfig {
             },
             nscc,
             quantum_gap: env.host_rate.times(params.pull_rate).gap(QUANTUM),
-            ack_bytes: params.ack_bytes.or(Bytes(if same { ACK_BYTES } else { quarter })).0,
-            rto: params.min_rto.or(if same { rto(env) } else { env.timeout(rto(env)) }),
+            ack_bytes: env.auto("ack_bytes", params.ack_bytes, Bytes(if same { ACK_BYTES } else { quarter })).0,
+            rto: env.auto("min_rto", params.min_rto, if same { rto(env) } else { env.timeout(rto(env)) }),
             own_rtt: params.own_rtt,
             rtt_of_nacks: params.rtt_of_nacks || same,
             peer: params.connections == UetConnections::Peer,
@@ -80,14 +81,14 @@ fn rto(env: &Env<'_>) -> Dur {
 
 /// Returns the constants of NSCC (initNsccParams).
 pub(super) fn nscc(params: &Params, env: &Env<'_>) -> NsccConfig {
-    let network_rtt = params.base_rtt.or(env.max_rtt.max(Dur(1)));
+    let network_rtt = env.auto("base_rtt", params.base_rtt, env.max_rtt.max(Dur(1)));
     let trims = env.given.kind("qdisc") == Some("trim") && env.given.value("qdisc", "trims") != Some(false);
-    let target = params.target_delay.or(if trims { network_rtt * 3 / 4 } else { network_rtt });
+    let target = env.auto("target_delay", params.target_delay, if trims { network_rtt * 3 / 4 } else { network_rtt });
     let bdp = env.nic_rate.bytes_in(network_rtt);
     let reference = params.reference_rate.bytes_in(params.reference_rtt);
     let scaled = |part: Fraction, bytes: u64| NsccConfig::scaled(part, bytes, bdp, reference);
     let mss = u64::from(env.mss());
-    NsccConfig {
+    let config = NsccConfig {
         mtu: env.mtu_bytes.into(),
         rate: Rate(env.nic_rate.bps()),
         network_rtt,
@@ -102,10 +103,14 @@ pub(super) fn nscc(params: &Params, env: &Env<'_>) -> NsccConfig {
         eta: scaled(params.eta, mss),
         reference_rtt: params.reference_rtt,
         fast_increase: scaled(params.fast_increase, 1),
-        fast_delay: params.fast_delay.or(match params.profile {
-            UetProfile::Network => Dur::from_us(1).max(network_rtt / 12),
-            UetProfile::UetHtsim => Dur::from_us(1),
-        }),
+        fast_delay: env.auto(
+            "fast_delay",
+            params.fast_delay,
+            match params.profile {
+                UetProfile::Network => Dur::from_us(1).max(network_rtt / 12),
+                UetProfile::UetHtsim => Dur::from_us(1),
+            },
+        ),
         gamma: params.gamma,
         max_decrease: params.max_decrease,
         delay_gain: params.delay_gain,
@@ -113,8 +118,13 @@ pub(super) fn nscc(params: &Params, env: &Env<'_>) -> NsccConfig {
         qa_gate: params.qa_gate,
         qa_delay: target.times(params.qa_delay),
         adjust_bytes: u64::from(params.adjust_packets) * u64::from(env.mtu_bytes),
-        adjust_period: params.adjust_period.or(network_rtt),
-    }
+        adjust_period: env.auto("adjust_period", params.adjust_period, network_rtt),
+    };
+    env.note_auto("init_window", config.init_window.is_none(), || {
+        let most = Bytes(config.largest(network_rtt)).show();
+        if params.own_rtt { format!("up to {most}") } else { most }
+    });
+    config
 }
 
 #[cfg(test)]
