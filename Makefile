@@ -181,7 +181,7 @@ gate: | tools ## compare instructions per hop of small scenarios with bench/inst
 .PHONY: slow
 slow: build $(VENV)/.tools ## run longer tests: more random scenarios and loss patterns, everything in release mode
 	$(call say,cargo test --release)
-	@FLOWLOOM_FUZZ=1000 FLOWLOOM_PATTERNS=10000 PROPTEST_CASES=1000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored --skip random_scenarios_on_two_threads
+	@FLOWLOOM_FUZZ=1000 FLOWLOOM_PATTERNS=10000 PROPTEST_CASES=1000 $(CARGO) test --workspace --locked --release --quiet --no-fail-fast -- --include-ignored --skip random_scenarios_on_two_threads
 	$(call say,the exchange between threads in every order of their steps)
 	@$(CARGO) test -p flowloom-sim --locked --release --quiet --features model --test exchange
 	@$(MAKE) --no-print-directory sanitizers

@@ -362,6 +362,23 @@ mod tests {
         assert_eq!(mbps(&state).1, target + 6 * 40 + 400);
     }
 
+    /// Eq. 3 with bytes alone: after k expiries half of the line rate is `1 - 2^-(k + 1)` of it, and the k-th comes with the packet
+    /// that completes 10 MB.
+    #[test]
+    fn ten_megabytes_halve_the_distance_to_the_target() {
+        let rules = rules(|p| p.timer = Dur::from_secs(1));
+        let mut state = rules.open(Time::ZERO);
+        rules.on_notification(&mut state, Time::ZERO);
+        for k in 0..5 {
+            for _ in 0..9542 {
+                assert_eq!(state.rate.bps(), 40_000_000_000 - (20_000_000_000 >> k), "{k} expiries");
+                rules.on_sent(&mut state, 1048, Time::ZERO);
+            }
+            rules.on_sent(&mut state, 1048, Time::ZERO);
+        }
+        assert_eq!(state.rate.bps(), 39_375_000_000);
+    }
+
     #[test]
     fn periodic_reactions_cut_once_per_interval_and_keep_the_target() {
         let rules = rules(|p| {
