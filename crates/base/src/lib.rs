@@ -16,6 +16,7 @@
 //! assert_eq!(sent.since(Time::ZERO), Dur::from_ns(1200));
 //! ```
 
+pub mod chosen;
 pub mod given;
 pub mod header;
 pub mod ids;

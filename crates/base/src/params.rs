@@ -8,11 +8,9 @@ use plugin::library::Library;
 use std::ops::RangeInclusive;
 
 mod by_name;
-mod chosen;
 mod near;
 mod types;
 
-pub use chosen::Chosen;
 pub use near::nearest;
 
 /// A value as written, before its type is known.

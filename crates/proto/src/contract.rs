@@ -11,7 +11,8 @@ use crate::host::{FlowTable, HostEvent, HostIo, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
 use crate::turns::RoundRobin;
-use base::params::{Auto, Chosen, Param, Problem};
+use base::chosen::Chosen;
+use base::params::{Auto, Param, Problem};
 use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
 use std::ops::Range;
 

@@ -852,7 +852,11 @@ fn values_that_auto_stands_for_are_printed() {
     // the faster one.
     let homa = of("homa", ", cutoffs = 'auto'");
     let parts = ["rtt_bytes = 8080B to 32320B", "cutoffs = 15KB", "scheduled_levels = 4 to 1", "overcommitment = 4 to 1"];
-    assert!(parts.iter().all(|part| homa.contains(part)) && homa.contains("resend_after = 5ms; ask_after = 10ms"), "{homa}");
+    assert!(
+        parts.iter().all(|part| homa.contains(part))
+            && ["resend_after = 5ms", "ask_after = 10ms"].iter().all(|part| homa.contains(part)),
+        "{homa}"
+    );
     // A value that is equal for both loads has one line.
     assert_eq!(lines(&load(&system("dcqcn", ""), "")).len(), 1);
     // The flow engine uses no transport.

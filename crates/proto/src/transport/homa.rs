@@ -46,12 +46,12 @@
 
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::demotion::{self, Limits};
+use crate::kit::demotion;
 use crate::kit::order::ByKey;
 use crate::kit::traffic::Traffic;
 use crate::packet::{Kind, Packet};
 use crate::ranges::Ranges;
-use base::params::{Auto, Param as _, Problem};
+use base::params::{Auto, Problem};
 use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, Dur, FlowId, FlowMap, Fraction, HostId, Rate, TimerKey};
 use header::{BUSY, CUTOFFS, CutoffList, GRANT, Grant, RESEND, Resend, UNKNOWN, Version};
@@ -256,14 +256,8 @@ impl Homa {
         let resend_after = env.auto("resend_after", params.resend_after, Dur::from_ms(5).max(env.max_rtt * 10));
         let rtt_bytes = env.auto("rtt_bytes", params.rtt_bytes, Bytes(env.bdp_bytes().max(1))).0;
         let grant_bytes = env.auto("grant_bytes", params.grant_bytes, Bytes(env.mss().into())).0;
-        let scheduled = match params.scheduled_levels {
-            Auto::Set(levels) => Some(levels as u8),
-            Auto::Auto => None,
-        };
-        let overcommitment = match params.overcommitment {
-            Auto::Set(messages) => Some(messages),
-            Auto::Auto => None,
-        };
+        let scheduled = if let Auto::Set(levels) = params.scheduled_levels { Some(levels as u8) } else { None };
+        let overcommitment = if let Auto::Set(messages) = params.overcommitment { Some(messages) } else { None };
         let grants = if params.count_grants { f64::from(env.header_bytes) / grant_bytes as f64 } else { 0.0 };
         let law = Law { priorities: params.priorities as u8, scheduled, rtt_bytes, grants };
         let levels = match &params.cutoffs {
@@ -273,10 +267,7 @@ impl Homa {
             Auto::Set(Cutoffs::Online) => law.with_cutoffs(Vec::new()),
         };
         let online = params.cutoffs == Auto::Set(Cutoffs::Online);
-        env.note_auto("cutoffs", params.cutoffs == Auto::Auto, || match levels.cutoffs.as_slice() {
-            [] => "none".to_owned(),
-            cutoffs => Limits::of_bytes(cutoffs).show(),
-        });
+        env.note_auto("cutoffs", params.cutoffs == Auto::Auto, || levels.show_cutoffs());
         let count = || if online { "as the cutoffs change".to_owned() } else { levels.scheduled.to_string() };
         env.note_auto("scheduled_levels", scheduled.is_none(), count);
         env.note_auto("overcommitment", overcommitment.is_none(), count);

@@ -81,7 +81,8 @@ mod tests {
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
     use ::plugin::library::Library;
-    use base::params::{Chosen, Problem, Raw, Reader};
+    use base::chosen::Chosen;
+    use base::params::{Problem, Raw, Reader};
     use base::{Dur, Time};
 
     /// A transport to test: an entry, with the plug-in if it is that of plug-ins and not the default.

@@ -77,6 +77,10 @@ impl Law {
 }
 
 impl Levels {
+    /// Returns the cutoffs as a scenario writes them, or `none`.
+    pub fn show_cutoffs(&self) -> String {
+        if self.cutoffs.is_empty() { "none".to_owned() } else { Limits::of_bytes(&self.cutoffs).show() }
+    }
     /// Returns the level of unscheduled bytes of a message of `bytes` bytes.
     #[inline]
     pub fn unscheduled(&self, bytes: u64) -> u8 {

@@ -4,7 +4,7 @@ use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use base::Time;
 use base::given::{Given, GivenPart, Offered, Offers};
-use base::params::{Params as _, Raw};
+use base::params::{Param as _, Params as _, Raw};
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
