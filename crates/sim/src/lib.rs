@@ -40,6 +40,7 @@ mod run;
 mod start;
 pub mod tasks;
 mod timeline;
+pub mod untouched;
 pub mod why;
 
 pub use {base, fabric, proto, scenario};

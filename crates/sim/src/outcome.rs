@@ -6,6 +6,7 @@
 use crate::order::EventOrder;
 use crate::parallel::cut::Uncut;
 use crate::tasks::{PartRow, TaskRow};
+use crate::untouched::Untouched;
 use base::registry::Counter;
 use base::{Dur, LinkId, Time};
 use fabric::net::Net;
@@ -54,6 +55,8 @@ pub struct Outcome {
     /// The values that `auto` stands for in the parameters of the transport and the policy; none for an ideal schedule and
     /// for the flow engine, which do not use them.
     pub chosen: Vec<ChosenValue>,
+    /// The failures that touched no traffic, by time.
+    pub untouched: Vec<Untouched>,
 }
 
 /// The engine that simulated the flows of a run.
@@ -419,6 +422,13 @@ pub struct Counters {
     /// Packets lost on links (at random, or because the link was down) or because a switch had no next
     /// hop.
     pub lost_packets: u64,
+    /// The packets among `lost_packets` that were lost at a switch because it had no next hop for them, by switch. Ports do not
+    /// count them.
+    pub no_next_hop: Vec<(String, u64)>,
+    /// The packets among `lost_packets` that belong to no flow: those of routers, and PAUSE frames.
+    pub lost_own_packets: u64,
+    /// Whether links or nodes of the scenario fail.
+    pub fails: bool,
     /// Hash of the final counts of every flow and port: equal runs have equal digests.
     pub digest: u64,
     /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` for

@@ -108,6 +108,8 @@ pub fn counters<E: Driver<Carried>, P: Probe>(
     realised_load: Option<f64>,
 ) -> Counters {
     let traffic = whole.traffic();
+    let lost_at = whole.nodes().into_iter().zip(whole.net().nodes()).filter(|(counts, _)| counts.no_route > 0);
+    let no_next_hop = lost_at.map(|(counts, node)| (node.name.clone(), counts.no_route)).collect();
     let mut digest = Xxh3::new();
     for flow in flows {
         for word in [flow.finish_ps.unwrap_or(u64::MAX), flow.tx_packets, flow.retx_packets, flow.drops, u64::from(flow.timeouts)] {
@@ -132,6 +134,8 @@ pub fn counters<E: Driver<Carried>, P: Probe>(
         delivered_packets: traffic.received,
         dropped_packets: traffic.dropped,
         lost_packets: traffic.lost,
+        no_next_hop,
+        lost_own_packets: traffic.lost_own,
         digest: digest.digest(),
         realised_load,
         ..Counters::default()

@@ -18,6 +18,7 @@ use crate::rows;
 use crate::start::Beginning;
 
 use crate::timeline::with_tasks;
+use crate::untouched::untouched;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
 use fabric::routes::Routes;
@@ -208,11 +209,14 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
-/// Adds the tasks of programs and the values that `auto` stands for to the outcome of a run.
+/// Adds the tasks of programs, the values that `auto` stands for, and the failures that touched no traffic to the outcome of a run.
 fn complete(spec: &RunSpec, healthy: &Routes, joins: &[Join], tasks: &RunTasks, outcome: Outcome) -> Result<Outcome, RunError> {
     let system = &spec.system;
     let chosen = caught(|| Ok(spec.envs(healthy).chosen(&system.transport, system.policy.as_ref())))?;
-    Ok(Outcome { chosen, ..with_tasks(spec, healthy, joins, tasks, outcome) })
+    let mut outcome = with_tasks(spec, healthy, joins, tasks, outcome);
+    outcome.untouched = untouched(spec, healthy, &outcome.flows, &outcome.ports, outcome.counters.end_ps);
+    outcome.chosen = chosen;
+    Ok(outcome)
 }
 
 /// Builds and runs the parts of a run. The failure of a plug-in ends the run with an error.
@@ -306,6 +310,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     };
     counters.paused_ps = counts_of("paused_ps").map(Iterator::sum);
     counters.max_paused_ps = counts_of("paused_ps").and_then(Iterator::max);
+    counters.fails = !spec.changes().is_empty();
     counters.trimmed_packets = counts_of("trimmed").map(Iterator::sum);
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
     let deadlock = actors::deadlocks(&actors).and_then(|deadlocks| deadlocks.found.clone());

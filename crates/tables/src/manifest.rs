@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
 use sim::cut::Uncut;
 use sim::outcome::{Deadlock, Engine, PortRow};
+use sim::untouched::Untouched;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -143,6 +144,9 @@ pub struct PointManifest {
     /// A deadlock: the ports that pause each other, and when it was detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlock: Option<String>,
+    /// Failures that touched no traffic, each as text: `a--b, down from 50ms to the end`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untouched: Vec<String>,
     /// When the run of the point began, in UTC.
     pub started: String,
     /// When the run of the point ended.
@@ -208,6 +212,10 @@ pub struct Totals {
     pub dropped_packets: u64,
     #[serde(default)]
     pub lost_packets: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub no_next_hop: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub lost_own_packets: u64,
     /// Start and end of the measurement window.
     #[serde(default)]
     pub window_ps: Option<(u64, u64)>,
@@ -231,6 +239,12 @@ fn describe(deadlock: &Deadlock, ports: &[PortRow]) -> String {
     let cycle: Vec<String> = deadlock.cycle.iter().map(port).collect();
     let (at, stuck) = (Dur(deadlock.at_ps), deadlock.stuck);
     format!("the ports {} pause each other since {at} or earlier; {stuck} ports will never send again", cycle.join(", "))
+}
+
+/// Describes a failure that touched no traffic: `a--b, down from 50ms to 60ms`.
+fn in_words(failure: &Untouched) -> String {
+    let until = failure.until_ps.map_or("the end".to_owned(), |at| Dur(at).to_string());
+    format!("{}, down from {} to {until}", failure.target, Dur(failure.from_ps))
 }
 
 /// Data of the run of a point in addition to its outcome.
@@ -282,6 +296,7 @@ impl PointManifest {
             engine: outcome.engine.name().to_owned(),
             stop_reason: outcome.stop_reason.name().to_owned(),
             deadlock: outcome.deadlock.as_ref().map(|deadlock| describe(deadlock, &outcome.ports)),
+            untouched: outcome.untouched.iter().map(in_words).collect(),
             started: ran.started.clone(),
             ended: ran.ended.clone(),
             wall_s: ran.wall_s,
@@ -298,6 +313,8 @@ impl PointManifest {
                 delivered_packets: counters.delivered_packets,
                 dropped_packets: counters.dropped_packets,
                 lost_packets: counters.lost_packets,
+                no_next_hop: counters.no_next_hop.iter().cloned().collect(),
+                lost_own_packets: counters.lost_own_packets,
                 not_measured: outcome.flows.iter().filter(|flow| !flow.measured).count() as u64,
                 window_ps: counters.window.map(|window| (window.from_ps, window.until_ps)),
                 digest: format!("{:016x}", counters.digest),

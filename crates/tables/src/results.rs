@@ -211,6 +211,8 @@ impl Results {
             Arc::new(p.iter().map(|point| point.deadlock.as_deref()).collect::<StringArray>()),
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
+            Arc::new(p.iter().map(|point| listed_as_text(&point.untouched)).collect::<StringArray>()),
+            Arc::new(p.iter().map(no_next_hop).collect::<StringArray>()),
             Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),
             Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.not_measured))),
             window(|(from, _)| from),
@@ -365,6 +367,17 @@ fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
     let name = file_name(table);
     point.files.iter().find(|file| file.name == name)
 }
+/// Returns a list as text; `None` for an empty one.
+fn listed_as_text(parts: &[String]) -> Option<String> {
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Returns the packets lost at switches without a next hop, as text.
+fn no_next_hop(point: &PointManifest) -> Option<String> {
+    let each = point.counters.no_next_hop.iter().map(|(switch, packets)| format!("{switch}: {packets}"));
+    listed_as_text(&each.collect::<Vec<_>>())
+}
+
 
 /// A reader of a table of all points. It reads file by file, so that the whole table is never in
 /// memory.

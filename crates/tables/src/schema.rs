@@ -369,6 +369,8 @@ notes! {
         engine: words(), false, "", "how the flows were simulated: packet (packet by packet); flow (as fluids with max-min fair rates, so metrics of packets and queues are null); ideal (by an ideal schedule)";
         stop_reason: words(), false, "", "why the run ended: finished (all flows have finished), end (the end time of the scenario was reached), stopped (from outside), deadlock (switches pause each other and will never send again)";
         deadlock: DataType::Utf8, true, "", "the cycle of ports that pause each other and will never send again, and when it was detected; null: no deadlock";
+        untouched: DataType::Utf8, true, "", "failures that touched no traffic: the links that went down lost no packet and were on no shortest path of a flow that was open while they were down; null: none";
+        no_next_hop: DataType::Utf8, true, "", "packets lost at switches that had no next hop for them, by switch: `rack0_0: 11985`; ports do not count them. Summed over the flows of flows.parquet, lost_link is its sum over the ports, plus these, less the packets lost that belong to no flow (`lost_own_packets` in the manifest: those of routers, PAUSE frames); null: none";
         flows: DataType::UInt64, false, "", "flows of the point that began";
         unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";

@@ -410,6 +410,7 @@ metrics! {
         made_packets ["packets"] "packets that routers at switches and policies at hosts created themselves: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
         made_bytes ["bytes"] "bytes on the wire of the packets in made_packets, when they were created" = |p| p.counters.made_bytes.map(|n| n as f64);
         moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
+        lost_at_switches ["packets"] "packets lost at switches that had no next hop for them, which ports do not count; of all flows" = |p| p.counters.fails.then(|| p.counters.no_next_hop.iter().map(|(_, packets)| *packets).sum::<u64>() as f64);
         trimmed ["packets"] "data packets that lost their payload in queues, of all flows" = |p| p.counters.trimmed_packets.map(|n| n as f64);
         paused_share [""] "share of the time from the first start of a flow to the last finish for which neighbours paused a port, its classes added up, mean over all ports" = |p| p.paused_share();
         max_paused_share [""] "share of this time for which the port that was paused longest was paused, its classes added up" = |p| Some(p.counters.max_paused_ps? as f64 / p.counters.traffic_ps.max(1) as f64);

@@ -65,12 +65,14 @@ fn connected(point: &Point, outcome: &Outcome, flow: usize) -> bool {
 
 #[test]
 fn flows_that_stay_connected_finish_after_any_single_failure() {
-    let mut lost = 0;
+    let (mut lost, mut at_switches) = (0, 0);
     for (number, (name, plan)) in all_failures("at = '150us'").enumerate() {
         assert!([20, 48].contains(&plan.points.len()));
         for point in tried((number, &plan)) {
             let outcome = run_point(point);
             lost += outcome.counters.lost_packets;
+            at_switches += lost_packets_are_conserved(&outcome);
+            assert_eq!(outcome.untouched, [], "{name} without {}: all links have flows", point.swept[0].1);
             let mut whole = true;
             for (i, flow) in outcome.flows.iter().enumerate() {
                 let connected = connected(point, &outcome, i);
@@ -81,7 +83,50 @@ fn flows_that_stay_connected_finish_after_any_single_failure() {
             assert_eq!(outcome.flows.len(), 48, "no flow is lost from the tables");
         }
     }
-    assert!(lost > 1000, "{lost}");
+    assert!(lost > 1000 && at_switches > 100, "{lost} {at_switches}");
+}
+
+/// The packets that flows and routers lost are those lost on links and at switches without a next hop. Returns the latter.
+fn lost_packets_are_conserved(outcome: &Outcome) -> u64 {
+    let on_links: u64 = outcome.ports.iter().map(|port| port.lost_link).sum();
+    let at_switches: u64 = outcome.counters.no_next_hop.iter().map(|(_, packets)| packets).sum();
+    let of_flows: u64 = outcome.flows.iter().map(|flow| flow.lost_link).sum();
+    assert_eq!(of_flows + outcome.counters.lost_own_packets, on_links + at_switches);
+    at_switches
+}
+
+/// A failure that no flow could notice is named, and it changes nothing.
+#[test]
+fn failures_that_touch_no_traffic_are_named() {
+    let rows = table("untouched", &[(0, 1, 100_000, 0), (4, 7, 100_000, 0)]);
+    let with =
+        |event: &str| run(&format!("end = '40ms'\n[topology]\nkind = 'fat_tree'\n{rows}{}{event}", system("newreno", "100pkt")));
+    let healthy = with("");
+    let of = |at: &str, target: &str| {
+        let outcome = with(&format!("[failure]\nunreachable = 'run'\n[[event]]\nat = '{at}'\n{target}\n"));
+        assert!(outcome.untouched.is_empty() || outcome.flows == healthy.flows, "{at} {target}");
+        outcome.untouched.into_iter().map(|failure| (failure.target, failure.from_ps, failure.until_ps)).collect::<Vec<_>>()
+    };
+    assert_eq!(healthy.untouched, []);
+    let last = healthy.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap();
+    assert!((100_000_000..10_000_000_000).contains(&last), "{last}");
+    // The flow from h0 to h1 stays at its first switch, and the flow from h4 to h7 in its pod, where it has two paths.
+    let cable = |a: &str, b: &str| format!("link = ['{a}', '{b}']");
+    assert_eq!(of("50us", &cable("edge0_0", "agg0_0")), [("edge0_0--agg0_0".to_owned(), 50_000_000, None)]);
+    assert_eq!(of("50us", &cable("agg1_0", "core0")), [("agg1_0--core0".to_owned(), 50_000_000, None)]);
+    assert_eq!(of("50us", "node = 'agg2_1'\nuntil = '60us'"), [("agg2_1".to_owned(), 50_000_000, Some(60_000_000))]);
+    for (a, b) in [("h0", "edge0_0"), ("edge1_0", "agg1_0"), ("edge1_0", "agg1_1"), ("edge1_1", "agg1_1")] {
+        assert_eq!(of("50us", &cable(a, b)), [], "{a}--{b}");
+    }
+    // Before the flows begin nothing is open; a failure that stays until they begin is not before.
+    let late = table("late", &[(0, 1, 10_000, 1_000_000_000)]);
+    let early = |until: &str| {
+        run(&format!(
+            "end = '40ms'\n[topology]\nkind = 'fat_tree'\n{late}{}[[event]]\nat = '10us'\nuntil = '{until}'\nlink = ['h0', 'edge0_0']\n",
+            system("newreno", "100pkt")
+        ))
+    };
+    assert_eq!((early("20us").untouched.len(), early("2ms").untouched.len()), (1, 0));
 }
 
 /// Down from the start: routes avoid the target, so a flow with a path loses no packet, and no packet is sent over a dead link.
@@ -203,6 +248,8 @@ fn packets_on_a_link_that_fails_are_lost_and_counted() {
     // One ACK was sent before the routes changed and is lost at the dead port; the others have no route.
     assert_eq!((port("s0->h0").lost_link, port("s0->h0").tx_packets), (1, 0));
     assert_eq!((outcome.counters.lost_packets, outcome.flows[0].lost_link, outcome.flows[0].drops), (10, 10, 0));
+    // Those are the other two of its three ACKs.
+    assert_eq!(outcome.counters.no_next_hop, [("s0".to_owned(), 2)]);
     assert_eq!(outcome.flows[0].finish_ps, None);
     // A delivery due at the time of the failure does not take place; one due a picosecond before does.
     assert_eq!(run(&text("46us")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 2);
