@@ -162,3 +162,73 @@ def test_the_library_of_charts_is_kept_in_the_cache(tmp_path: Path, monkeypatch:
     # Without a place to keep it, it is made each time.
     monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
     assert explore.library() == made
+
+
+PAUSED = """
+end = "40ms"
+[topology]
+kind = "star"
+hosts = 5
+[workload.burst]
+kind = "incast"
+senders = 4
+size = "1MB"
+jitter = "0s"
+[[system]]
+label = "PFC"
+transport = { kind = "dctcp", init_window = 1000, max_cwnd = 1000, handshake = false }
+qdisc = { kind = "droptail", limit = "unlimited" }
+buffer = { kind = "pfc", total = "4MB", xoff = "30KB" }
+"""
+
+
+def test_links_of_runs_with_pauses_say_how_long_they_were_paused(tmp_path: Path) -> None:
+    results = flowloom.Scenario.from_toml(PAUSED).run(out=tmp_path / "paused")
+    table = tables.links(results, {"system": "PFC"})
+    assert list(table.head[-2:]) == ["pauses", "paused (%)"]
+    flows = results.flows(["start_ps", "finish_ps"])
+    span = int(flows["finish_ps"].to_numpy().max() - flows["start_ps"].to_numpy().min())
+    ports = {port["name"]: port for port in results.ports().to_pylist()}
+    for row in table.rows:
+        port = ports[row[0]]
+        assert row[-2:] == [f"{port['pfc.pauses']:.0f}", f"{100 * port['pfc.paused_ps'] / span:.2g}"]
+    worst = max(ports, key=lambda name: ports[name]["pfc.paused_ps"])
+    assert f"paused longest: {worst}, {100 * ports[worst]['pfc.paused_ps'] / span:.2g} % of this time" in table.note
+    assert float(ports[worst]["pfc.paused_ps"]) > 0 and "paused (%)" in report.build(results)
+
+
+def test_systems_without_pauses_have_no_columns_for_them(results: Results) -> None:
+    assert "pauses" not in tables.links(results, {"system": "TCP", "load": 0.8}).head
+
+
+FAILING = """
+end = "40ms"
+[topology]
+kind = "star"
+hosts = 3
+rate = "1Gbps"
+delay = "10us"
+[workload.all]
+kind = "long"
+size = "15KB"
+pairs = "h0->h1"
+[[system]]
+transport = { kind = "newreno", handshake = false, init_window = 10, min_rto = "200ms", init_rto = "1s" }
+[failure]
+unreachable = "run"
+[[event]]
+at = "50us"
+"""
+
+
+def test_the_report_counts_packets_without_a_next_hop_and_names_failures_of_no_consequence(tmp_path: Path) -> None:
+    lost = flowloom.Scenario.from_toml(FAILING + 'node = "h0"\n').run(out=tmp_path / "lost")
+    own = lost.per_seed().to_pylist()
+    at_switches = next(row["value"] for row in own if row["metric"] == "lost_at_switches")
+    of_ports, of_flows = (int(table["lost_link"].to_numpy().sum()) for table in (lost.ports(), lost.flows()))
+    assert at_switches > 0 and of_flows == of_ports + at_switches
+    assert f"s0: {at_switches:.0f}" in tables.links(lost, {"system": "newreno"}).note
+    assert not any("touched no traffic" in text for text in report.warnings(lost))
+    idle = flowloom.Scenario.from_toml(FAILING + 'node = "h2"\n').run(out=tmp_path / "idle")
+    (text,) = [text for text in report.warnings(idle) if "touched no traffic" in text]
+    assert "h2, down from 50us to the end" in text

@@ -431,13 +431,23 @@ MOST_LINKS = 50
 
 def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
     """Returns the busiest links of points, averaged over seeds: use and mean queue in the window,
-    longest queue, drops of data. The flow engine has no queues: `-`.
+    longest queue, drops of data, and pauses if neighbours can pause ports. The flow engine has no queues: `-`.
     """
+    runs = results.select(at)
+    longest = {
+        str(row["point"]): float(row["value"] or 0) for row in results.per_seed().to_pylist() if row["metric"] == "max_paused_share"
+    }
     rows: dict[str, list[dict[str, float]]] = {}
-    for run in results.select(at):
-        for port in results.ports(at={"point": run.point}).to_pylist():
+    for run in runs:
+        ports = results.ports(at={"point": run.point}).to_pylist()
+        most_paused = max((pauses(port)[1] for port in ports), default=0.0)
+        for port in ports:
             used = run.utilisation(port["window_busy_ps"])
-            rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
+            count, paused_ps = pauses(port)
+            # The metric is the share of the port that was paused longest.
+            share = longest.get(run.point, 0.0) * paused_ps / most_paused if most_paused else 0.0
+            own = {"utilisation": used, "pauses": count, "paused_share": share}
+            rows.setdefault(str(port["name"]), []).append({**numbers(port), **own})
 
     def over_seeds(name: str, field: str) -> float:
         return mean([row[field] for row in rows[name]])
@@ -448,6 +458,7 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
         largest = max(row["max_queue_bytes"] for row in rows[name])
         return [f"{over_seeds(name, 'window_mean_queue_bytes') / 1e3:.1f}", f"{largest / 1e3:.1f}"]
 
+    pausing = any(run.point in longest for run in runs)
     busiest = sorted(rows, key=lambda name: -over_seeds(name, "utilisation"))
     cells = [
         [
@@ -457,14 +468,36 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
             *queues(name),
             f"{over_seeds(name, 'data_drops'):.0f}",
             f"{over_seeds(name, 'marks'):.0f}",
+            *([f"{over_seeds(name, 'pauses'):.0f}", f"{100 * over_seeds(name, 'paused_share'):.2g}"] if pausing else []),
         ]
         for name in busiest[:most]
     ]
     heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "data drops", "marks"]
-    note = f"busy and mean queue {words.window(windows(results.select(at)))}; all other columns over the whole run"
+    heads += ["pauses", "paused (%)"] if pausing else []
+    note = f"busy and mean queue {words.window(windows(runs))}; all other columns over the whole run"
+    if pausing:
+        note += "; paused: of the time from the first start of a flow to the last finish, its classes added up"
+        worst = max(rows, key=lambda name: over_seeds(name, "paused_share"))
+        if over_seeds(worst, "paused_share") > 0:
+            note += f"\npaused longest: {worst}, {100 * over_seeds(worst, 'paused_share'):.2g} % of this time"
+        else:
+            note += "\nno link was paused"
+    # Packets that no next hop can take are lost at switches, and no link counts them.
+    chosen = {run.point for run in runs}
+    for row in results.points().to_pylist():
+        if row["point"] in chosen and row["no_next_hop"]:
+            note += (
+                f"\npackets lost at switches that had no next hop, which no link counts (seed {row['seed']}): {row['no_next_hop']}"
+            )
     if len(busiest) > most:
         note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"
     return Table(heads, cells, 1, with_engine(note, results, at))
+
+
+def pauses(port: Mapping[str, Any]) -> tuple[float, float]:
+    """Returns how often a port was paused, and for how long in ps, its classes added up."""
+    of = {end: sum(float(value or 0) for name, value in port.items() if name.endswith(end)) for end in (".pauses", ".paused_ps")}
+    return of[".pauses"], of[".paused_ps"]
 
 
 def numbers(row: dict[str, object]) -> dict[str, float]:
