@@ -57,6 +57,8 @@ pub struct Ratios {
     pub tail: TailRatio,
     /// Two-sided p-value of the hypothesis that `mean` is 1.
     pub p: Option<f64>,
+    /// How many more seeds would separate `mean` from 1: see [`estimate::more_seeds`].
+    pub more_seeds: Option<u32>,
 }
 
 /// The completion times of a flow in two systems, and its ideal one.
@@ -93,6 +95,7 @@ impl Ratios {
             of_means: Estimate::of_ratios(&of_means),
             tail: tail::ratio(&slowdowns),
             p: estimate::p_of_ratios(&means),
+            more_seeds: estimate::more_seeds(&means),
         }
     }
 }
@@ -196,7 +199,7 @@ pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
     fields.extend(COMPARE.iter().map(Note::field));
     let count = |f: fn(&Pair) -> u64| Arc::new(UInt64Array::from_iter_values(pairs.iter().map(f)));
     let number = |f: fn(&Pair) -> Option<f64>| Arc::new(pairs.iter().map(f).collect::<Float64Array>());
-    let own: [ArrayRef; 20] = [
+    let own: [ArrayRef; 21] = [
         words(pairs.iter().map(|p| Some(p.system_a.as_str()))),
         words(pairs.iter().map(|p| Some(p.system_b.as_str()))),
         Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.ratios.mean.n))),
@@ -209,6 +212,7 @@ pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
         number(|p| p.ratios.mean.ci95.map(|ci| ci.0)),
         number(|p| p.ratios.mean.ci95.map(|ci| ci.1)),
         number(|p| p.p_holm),
+        Arc::new(pairs.iter().map(|p| p.ratios.more_seeds).collect::<UInt32Array>()),
         number(|p| p.ratios.of_means.mean),
         number(|p| p.ratios.of_means.ci95.map(|ci| ci.0)),
         number(|p| p.ratios.of_means.ci95.map(|ci| ci.1)),

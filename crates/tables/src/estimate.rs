@@ -60,6 +60,24 @@ pub fn p_of_ratios(values: &[f64]) -> Option<f64> {
     Some((2.0 * student_t(degrees_of_freedom).sf((mean / error).abs())).min(1.0))
 }
 
+/// The largest number that [`more_seeds`] returns: as many or more.
+pub const MOST_SEEDS: u32 = 1000;
+
+/// Returns how many more values would separate the geometric mean of independent positive ratios from 1, if mean and spread of
+/// their logarithms, m and s, stay as they are: the smallest N above their number n for which t(0.975, N - 1) s / sqrt(N) < |m|,
+/// less n; at most [`MOST_SEEDS`]. `None` with fewer than two values, and if their interval does not hold 1.
+pub fn more_seeds(values: &[f64]) -> Option<u32> {
+    let logs: Vec<f64> = values.iter().map(|x| base::math::ln(*x)).collect();
+    let (mean, (low, high)) = Estimate::of(&logs).mean.zip(Estimate::of(&logs).ci95)?;
+    if low > 0.0 || high < 0.0 {
+        return None;
+    }
+    let n = logs.len() as u32;
+    let spread = (mean - low) / student_t_975(n - 1) * f64::from(n).sqrt();
+    let separates = |more: &u32| student_t_975(n + more - 1) * spread / f64::from(n + more).sqrt() < mean.abs();
+    Some((1..MOST_SEEDS).find(separates).unwrap_or(MOST_SEEDS))
+}
+
 fn student_t(degrees_of_freedom: u32) -> StudentsT {
     StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom")
 }
@@ -106,6 +124,17 @@ mod tests {
         assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);
         assert!((high - base::math::pow(2.0, 12.7062047)).abs() < 1e-2, "{high}");
         assert_eq!((Estimate::of_ratios(&[]), Estimate::of_ratios(&[3.0, 3.0]).ci95), (Estimate::default(), Some((3.0, 3.0))));
+    }
+
+    #[test]
+    fn more_seeds_are_those_that_narrow_the_interval_enough() {
+        // Logarithms 0.0, 0.1, 0.2: mean 0.1, standard deviation 0.1. Half intervals with the printed quantiles: 2.571 * 0.1 / sqrt(6)
+        // is 0.105, and 2.447 * 0.1 / sqrt(7) is 0.092, so seven seeds are needed, four more.
+        assert_eq!(more_seeds(&[0.0, 0.1, 0.2].map(base::math::exp)), Some(4));
+        assert_eq!(more_seeds(&[0.0, -0.1, -0.2].map(base::math::exp)), Some(4), "the systems swapped");
+        assert_eq!(more_seeds(&[1.1, 1.1001, 1.1002]), None, "separate already");
+        assert_eq!((more_seeds(&[1.2]), more_seeds(&[])), (None, None));
+        assert_eq!((more_seeds(&[0.5, 2.0]), more_seeds(&[1.0, 1.0])), (Some(MOST_SEEDS), Some(MOST_SEEDS)));
     }
 
     #[test]

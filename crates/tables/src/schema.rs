@@ -466,6 +466,7 @@ notes! {
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t of the logarithms; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "upper end of this interval";
         p_holm: DataType::Float64, true, "", "two-sided p-value of the hypothesis that mean_fct_ratio is 1, over seeds, corrected by Holm's method for the number of rows; null with fewer than 2 seeds";
+        more_seeds: DataType::UInt32, true, "", "if the interval of mean_fct_ratio holds 1: how many more seeds would separate the systems if mean m and standard deviation s of the logarithms stay: the smallest N above the number of seeds for which t(0.975, N - 1) s / sqrt(N) < |m|, less that number; 1000: 1000 or more";
         ratio_of_means: DataType::Float64, true, "", "mean of fct(b) over mean of fct(a), both over the paired flows, geometric mean over seeds: long flows decide it";
         of_means_ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of ratio_of_means over seeds; null with fewer than 2 seeds";
         of_means_ci95_high: DataType::Float64, true, "", "upper end of this interval";

@@ -366,17 +366,24 @@ def pairs(compared: pa.Table, note: str = "") -> Table:
         return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
     ratios = [(head, name, interval) for head, name, interval in RATIOS if name in known]
-    has_p = "p_holm" in known
+    has_p, has_more = "p_holm" in known, "more_seeds" in known
+
+    def more(row: Mapping[str, Any]) -> str:
+        seeds = row["more_seeds"]
+        return "-" if seeds is None else f"≥ {seeds}" if seeds >= 1000 else str(seeds)
+
     head = [words.key(name, known) for name in [*systems, *swept, *counts]]
     for title, name, interval in ratios:
         head += [title + (" [95 %]" if f"{interval}_low" in known else "")]
         head += ["p"] if name == "mean_fct_ratio" and has_p else []
+        head += ["more seeds"] if name == "mean_fct_ratio" and has_more else []
     head += [words.key(name, known) for name in rates]
     cells = []
     for row in rows:
         line = [cell(row, name) for name in [*systems, *swept, *counts]]
         for _, name, interval in ratios:
             line += [ratio(row, name, interval)] + ([chance(row)] if name == "mean_fct_ratio" and has_p else [])
+            line += [more(row)] if name == "mean_fct_ratio" and has_more else []
         cells.append(line + [cell(row, name) for name in rates])
     tested = sum(row["p_holm"] is not None for row in rows) if has_p else 0
     notes = [
@@ -387,8 +394,10 @@ def pairs(compared: pa.Table, note: str = "") -> Table:
         notes.append(f"p: chance of a ratio of FCTs at least as far from 1 if the systems were equal, over seeds{corrected}.")
     else:
         notes.append("No intervals: they need at least two seeds.")
+    if has_more:
+        notes.append("more seeds: would separate FCTs from equal ones (95 %), if their mean and spread stay.")
     if any(row.get("p99_ci95_low") is None for row in rows):
-        notes.append("A ratio of p99 without interval: a seed has fewer than 200 pairs of flows.")
+        notes.append("A ratio of p99 without interval: too few flows; a seed has fewer than 200 pairs.")
     return Table(head, cells, len(systems), "\n".join(filter(None, [*notes, note])))
 
 
