@@ -312,9 +312,12 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
     let (share, above) = TAIL;
     let beyond = |flows: u64| flows - (share * flows as f64).ceil() as u64;
     let section = &draft.workloads[random.1];
+    // The percentile of all flows counts those of all workloads.
+    let names: Vec<&str> =
+        counts.iter().filter(|((flows, _), _)| *flows > 0).map(|(_, i)| draft.workloads[*i].name.as_str()).collect();
+    let named = if names.len() > 1 { format!("{} together", listed(names)) } else { format!("`{}`", section.name) };
     (beyond(flows) < above).then(|| {
-        let message =
-            format!("`{}`: of {flows} flows, {} are above the {:.0}th percentile", section.name, beyond(flows), share * 100.0);
+        let message = format!("{named}: of {flows} flows, {} are above the {:.0}th percentile", beyond(flows), share * 100.0);
         let hint = format!(
             "with so few flows that percentile is mostly chance: use {:.0} flows or more, or report only means and medians",
             above as f64 / (1.0 - share)
