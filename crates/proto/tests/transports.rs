@@ -46,6 +46,7 @@ fn slot(entry: &Entry, noun: &str, part: &str, wanted: &[&str]) -> Option<String
     let (kind, settings) = implied(entry, part);
     let mut text = match kind {
         _ if !wanted.is_empty() => format!("{noun} {}", names(wanted, "or")),
+        Some(kind) if entry.meta.plugin.is_some() => format!("{noun} `{kind}` by default if the plug-in uses marks"),
         Some(kind) => format!("{noun} `{kind}` by default"),
         None if settings.is_empty() => return None,
         None => noun.to_owned(),
@@ -130,6 +131,7 @@ fn each_need_has_its_text() {
     assert!(row("newreno").contains("| nothing | nothing | nothing |"));
     assert!(row("merp").contains("queues `strict` with `classes = 4`, `evict = worst_class` by default; the agent `merp` |"));
     assert!(row("dctcp").contains("queues `ecn_threshold` by default; marks |"));
+    assert!(row("plugin").contains("| queues `ecn_threshold` by default if the plug-in uses marks |"));
     assert!(row("expresspass").contains("the same cables |"));
     assert!(row("pfabric").contains("a NIC with `low_water = 1B` by default; no policy that ranks packets | size |"));
     assert!(row("botcp").contains("| hosts as `ns2` by default | nothing | ns-2: "));
