@@ -34,7 +34,9 @@
 //!   not have is answered with UNKNOWN, and the receiver forgets the message.
 //! - No number of RESENDs ends a message unless `tries` sets one.
 //! - `cutoffs = "auto"` takes the sizes that the workloads offer, mixed by rates of flows; workloads without a load do not
-//!   count if others have one. Equal cutoffs count as one, and leave a level unused.
+//!   count if others have one. Equal cutoffs count as one, and leave a level unused. Messages of incasts count as all others
+//!   do: section 3.4 counts the messages that a receiver gets, whoever starts them. Since levels carry equal numbers of
+//!   bytes, short messages can share a level with those of an incast and wait behind them: write cutoffs to separate them.
 //! - `cutoffs = "online"`: a receiver computes its levels again after each 100 messages, and once it keeps more than 1000 (at
 //!   most `window`), after each tenth of those kept. It begins with one unscheduled level. Data carries the version of the
 //!   cutoffs that it follows; the receiver answers the first packet of a message that follows another version with CUTOFFS.
