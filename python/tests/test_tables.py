@@ -98,3 +98,37 @@ def test_words() -> None:
     assert sorted(["auto", "5s", "50ms", "500ms", "1"], key=words.sorting) == ["1", "50ms", "500ms", "5s", "auto"]
     assert words.scale("bytes", [1.5e6, 2e3]) == (1e6, "MB")
     assert words.decimals([12.34]) == 1 and words.decimals([1.0, 400.0]) == 0
+
+
+def test_an_interval_that_passes_the_smallest_possible_value_is_the_range_of_the_seeds() -> None:
+    """Seeds with 0, 1 and 1520 drops: their interval begins at -1671."""
+    rows = [
+        tables.Row("packets", 507.0, -1671.0, 2685.0, 0.0, 1520.0),
+        tables.Row("packets", 6006.0, 5284.0, 6728.0, 5700.0, 6300.0),
+    ]
+    assert tables.column(rows, 0.0)[1] == ["507 in 0–1520", "6006    ±  722"]
+    # Without a bound the interval stays.
+    assert tables.column(rows)[1] == ["507 ± 2178", "6006 ±  722"]
+    assert [tables.smallest(metric, [2.0]) for metric in ("timeouts", "p99_slowdown", "slowdown_drift")] == [0.0, 1.0, -np.inf]
+    table = tables.Table(["system", "data drops"], [["TCP", "507 in 0–1520"], ["MERP", "6006 ±  722"]], 1)
+    assert table.csv().splitlines() == [
+        "system,data_drops,data_drops_half_ci95,data_drops_lowest,data_drops_highest",
+        "TCP,507,,0,1520",
+        "MERP,6006,722,,",
+    ]
+
+
+def test_summaries_say_what_ranges_are(results: Results) -> None:
+    """The ranges are those of the points."""
+    table = tables.summary(results, ["timeouts", "data_drops"])
+    ranges = [(row, cell.strip()) for row in table.rows for cell in row[2:] if " in " in cell]
+    assert ranges and "in a–b: the smallest and the largest seed" in table.note
+    seeds: dict[tuple[str, str], list[float]] = {}
+    for point in results.per_seed().to_pylist():
+        if point["metric"] in ("timeouts", "data_drops"):
+            seeds.setdefault((point["system"], str(point[results.keys[0]])), []).append(point["value"])
+    for row, cell in ranges:
+        found = tables.RANGE.fullmatch(cell)
+        assert found is not None
+        assert {float(found[2]), float(found[3])} <= set(seeds[row[0], row[1]])
+    assert "a–b" not in tables.summary(results, ["flows"]).note

@@ -46,6 +46,8 @@ pub struct SummaryRow {
     pub metric: &'static Metric,
     /// The estimate over seeds.
     pub estimate: Estimate,
+    /// The smallest and the largest value of the seeds.
+    pub range: Option<(f64, f64)>,
 }
 
 /// The flows for which metrics are requested.
@@ -209,10 +211,10 @@ impl Results {
             words(p.iter().map(|point| Some(point.engine.as_str()))),
             words(p.iter().map(|point| Some(point.stop_reason.as_str()))),
             Arc::new(p.iter().map(|point| point.deadlock.as_deref()).collect::<StringArray>()),
-            Arc::new(UInt64Array::from_iter_values(metric("flows"))),
-            Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
             Arc::new(p.iter().map(|point| listed_as_text(&point.untouched)).collect::<StringArray>()),
             Arc::new(p.iter().map(no_next_hop).collect::<StringArray>()),
+            Arc::new(UInt64Array::from_iter_values(metric("flows"))),
+            Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
             Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),
             Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.not_measured))),
             window(|(from, _)| from),
@@ -325,6 +327,7 @@ impl Results {
                         swept: swept.clone(),
                         workload: workload.clone(),
                         metric,
+                        range: values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max)),
                         estimate: Estimate::of(&values),
                     });
                 }
@@ -348,25 +351,22 @@ impl Results {
             arrays.push(words(rows.iter().map(|row| row.workload.as_deref())));
         }
         fields.extend(SUMMARY.iter().map(Note::field));
-        let number = |f: fn(&Estimate) -> Option<f64>| Arc::new(rows.iter().map(|row| f(&row.estimate)).collect::<Float64Array>());
+        let number = |f: fn(&SummaryRow) -> Option<f64>| Arc::new(rows.iter().map(f).collect::<Float64Array>());
         arrays.extend([
             words(rows.iter().map(|row| Some(row.metric.name))),
             words(rows.iter().map(|row| Some(row.metric.unit))),
             Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.estimate.n))),
-            number(|e| e.mean),
-            number(|e| e.ci95.map(|(low, _)| low)),
-            number(|e| e.ci95.map(|(_, high)| high)),
+            number(|row| row.estimate.mean),
+            number(|row| row.range.map(|(low, _)| low)),
+            number(|row| row.range.map(|(_, high)| high)),
+            number(|row| row.estimate.ci95.map(|(low, _)| low)),
+            number(|row| row.estimate.ci95.map(|(_, high)| high)),
         ]);
         Ok(RecordBatch::try_new(schema(fields, "one row per system, swept values and metric, over seeds"), arrays)
             .expect("columns follow their notes"))
     }
 }
 
-/// Finds a table in the list of files of a point's manifest.
-fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
-    let name = file_name(table);
-    point.files.iter().find(|file| file.name == name)
-}
 /// Returns a list as text; `None` for an empty one.
 fn listed_as_text(parts: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -378,6 +378,11 @@ fn no_next_hop(point: &PointManifest) -> Option<String> {
     listed_as_text(&each.collect::<Vec<_>>())
 }
 
+/// Finds a table in the list of files of a point's manifest.
+fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
+    let name = file_name(table);
+    point.files.iter().find(|file| file.name == name)
+}
 
 /// A reader of a table of all points. It reads file by file, so that the whole table is never in
 /// memory.

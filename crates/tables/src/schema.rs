@@ -404,6 +404,8 @@ notes! {
         unit: words(), false, "", "the metric's unit, or empty";
         seeds: DataType::UInt32, false, "", "number of seeds at which the metric has a value";
         mean: DataType::Float64, true, "", "mean over these seeds";
+        lowest: DataType::Float64, true, "", "smallest value of these seeds";
+        highest: DataType::Float64, true, "", "largest value of these seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "upper end of this interval";
     }

@@ -58,15 +58,6 @@ def interval_note(figure: Figure, results: Data, at: At) -> None:
         style.note(figure, f"intervals: 95 % (Student's t) over {seeds}")
 
 
-def smallest(quantity: str, means: Array) -> float:
-    """Returns the smallest possible value of a metric, where an interval is cut: 1 for slowdowns and expansion ratios, 0 for
-    others; no bound for changes.
-    """
-    if quantity.endswith("_drift") or (means < 0).any():
-        return -np.inf
-    return 1.0 if "slowdown" in quantity or quantity.endswith("_er") else 0.0
-
-
 def array(values: Iterable[float | None]) -> Array:
     """Returns numbers as an array, with NaN for missing values."""
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import Array, At, NoDataError, array, looks, record, smallest, varies
+from flowloom.figures.drawing import Array, At, NoDataError, array, looks, record, varies
 from flowloom.runs import tables
 from flowloom.runs.data import Data, Value, mean
 from flowloom.runs.numbers import Curves
@@ -69,7 +69,7 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
                 label,
                 order,
                 means,
-                np.maximum(array(row.mean if row.low is None else row.low for row in rows), smallest(metric, means)),
+                np.maximum(array(row.mean if row.low is None else row.low for row in rows), tables.smallest(metric, means)),
                 array(row.mean if row.high is None else row.high for row in rows),
                 results.systems[system] in results.ideals,
                 results.systems[system],

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from flowloom import _core
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import Array, At, NoDataError, array, drawn_of, groups, interval_note, looks, record, smallest, swept
+from flowloom.figures.drawing import Array, At, NoDataError, array, drawn_of, groups, interval_note, looks, record, swept
+from flowloom.runs import tables
 from flowloom.runs.data import Data, Value, plain
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int, sta
             if shown is None:
                 continue
             # Student's interval may extend to impossible values.
-            shown = replace(shown, low=np.maximum(shown.low, smallest(quantity, shown.mean)))
+            shown = replace(shown, low=np.maximum(shown.low, tables.smallest(quantity, shown.mean)))
             few |= size_curve(ax, shown, shown.mean / scale / 50, look, label, factor, scale)
             columns_ = {words.axis("flow size", unit): shown.size / factor, words.axis(name, y_unit): shown.mean / scale}
             ends = {"ci95 low": shown.low / scale, "ci95 high": shown.high / scale, "rests on few flows": shown.few}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,21 +130,27 @@ class Table:
 
     def csv(self) -> str:
         """Returns the table as CSV, with the digits that are shown. Means and half intervals have
-        columns of their own.
+        columns of their own, and so have the ends of ranges of the seeds.
 
         The names of columns are single words that end with the unit; the name for half an interval
-        is `..._half_ci95`.
+        is `..._half_ci95`, those of a range are `..._lowest` and `..._highest`.
         """
         names: list[str] = []
         columns: list[list[str]] = []
         for i, head in enumerate(self.head):
             cells = [row[i].strip() for row in self.rows]
+            ranges = [RANGE.fullmatch(cell) if i >= self.left else None for cell in cells]
+            cells = [cell if found is None else found[1] for cell, found in zip(cells, ranges, strict=True)]
             pairs = [("" if i >= self.left and cell == "-" else cell).partition("±") for cell in cells]
             names.append(words.column(head))
             columns.append([mean.strip() for mean, _, _ in pairs] if i >= self.left else cells)
             if i >= self.left and any(sign for _, sign, _ in pairs):
                 names.append(f"{names[-1]}_half_ci95")
                 columns.append([half.strip() for _, _, half in pairs])
+            if any(ranges):
+                for end, name in ((2, "lowest"), (3, "highest")):
+                    names.append(f"{words.column(head)}_{name}")
+                    columns.append(["" if found is None else found[end] for found in ranges])
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([names, *zip(*columns, strict=True)])
         return text.getvalue()
@@ -173,6 +180,10 @@ class Row:
     mean: float | None
     low: float | None
     high: float | None
+    lowest: float | None = None
+    """The smallest value of the seeds."""
+    highest: float | None = None
+    """The largest value of the seeds."""
 
     @property
     def half(self) -> float | None:
@@ -202,13 +213,28 @@ def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[
         place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
         if place[0] in systems:
             metrics = found.setdefault((place, str(row.get("workload") or ALL)), {})
-            metrics[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
+            ends = (row[name] for name in ("ci95_low", "ci95_high", "lowest", "highest"))
+            metrics[str(row["metric"])] = Row(str(row["unit"]), row["mean"], *ends)
     return found
 
 
-def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
+def smallest(quantity: str, means: Iterable[float]) -> float:
+    """Returns the smallest possible value of a metric: 1 for slowdowns and expansion ratios, 0 for others; no bound for
+    changes.
+    """
+    if quantity.endswith("_drift") or any(mean < 0 for mean in means):
+        return -math.inf
+    return 1.0 if "slowdown" in quantity or quantity.endswith("_er") else 0.0
+
+
+RANGE = re.compile(r"(\S+) +in (\S+)–(\S+)")
+"""Matches a cell with the range of the seeds: `507 in 0–1520`."""
+
+
+def column(rows: Sequence[Row | None], least: float = -math.inf) -> tuple[str, list[str]]:
     """Returns the column of a metric: its unit and its cells, `mean ± half the 95 % interval`, with
-    the same decimals.
+    the same decimals. An interval that passes `least`, the smallest possible value, is replaced by the range of the seeds:
+    `mean in lowest–highest`.
     """
     known = [row for row in rows if row is not None and row.mean is not None]
     unit = known[0].unit if known else ""
@@ -218,14 +244,19 @@ def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
     if all(float(half or 0) == 0 for half in halves):
         halves = [""] * len(rows)  # all seeds have the same value
     width = max(map(len, halves), default=0)
-    cells = []
+    cells: list[tuple[str, str]] = []
     for row, half in zip(rows, halves, strict=True):
         if row is None or row.mean is None:
-            cells.append("-")
+            cells.append(("-", ""))
             continue
-        tail = f" ± {half.rjust(width)}" if half else " " * (width + 3) if width else ""
-        cells.append(f"{row.mean / factor:.{places}f}{tail}")
-    return name, cells
+        if half and row.low is not None and row.low < least and row.lowest is not None and row.highest is not None:
+            tail = f" in {row.lowest / factor:.{places}f}–{row.highest / factor:.{places}f}"
+        else:
+            tail = f" ± {half.rjust(width)}" if half else ""
+        cells.append((f"{row.mean / factor:.{places}f}", tail))
+    # The means are below each other.
+    longest = max((len(tail) for _, tail in cells), default=0)
+    return name, [mean + tail.rjust(longest) if mean != "-" else mean for mean, tail in cells]
 
 
 def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
@@ -301,17 +332,23 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
         columns.append([workload for _, workload in order])
     columns += [[words.number(place[1][i]) for place, _ in order] for i in range(len(results.keys))]
     for metric in chosen:
-        unit, cells = column([found[row].get(metric) for row in order])
+        of_metric = [found[row].get(metric) for row in order]
+        unit, cells = column(of_metric, smallest(metric, (row.mean for row in of_metric if row and row.mean is not None)))
         heads.append(words.axis(words.short(metric), unit))
         columns.append(cells)
     measured = [words.short(metric) for metric in chosen if metric in WINDOWED]
-    note = f"{intervals(results)}; {over(results)}"
+    ranges = any(RANGE.fullmatch(cell.strip()) for cells in columns for cell in cells)
+    note = f"{intervals(results)}{RANGES if ranges else ''}; {over(results)}"
     if measured:
         note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
     left = 1 + several + len(results.keys)
     return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), left, with_engine(note, results))
+
+
+RANGES = ", in a–b: the smallest and the largest seed where that interval would pass the smallest possible value"
+"""The note on cells with the range of the seeds."""
 
 
 def over(results: Data) -> str:
