@@ -324,12 +324,13 @@ def pack(options: Options) -> int:
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core
-    from flowloom.runs import data, tables
+    from flowloom.runs import data
+    from flowloom.runs.pairs import pairs
 
     table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
     found = [data.Data.open(folder) for folder in folders(options)]
     note = data.engine_note(run.engine for results in found for run in results.runs if not run.ideal)
-    say(tables.pairs(table, note))
+    say(pairs(table, note))
     return 0
 
 
