@@ -53,7 +53,7 @@ pub use load::load;
 pub use memory::Memory;
 pub use plan::flows::RunTraffic;
 pub use plan::keys::plain_name;
-pub use plan::measure::{CountedFlows, Measure, Moment, Window};
+pub use plan::measure::{CountedFlows, Measure, Moment, Window, WindowEnd};
 pub use plan::outline::{Outline, system_of};
 pub use plan::seeds;
 pub use plan::selection::FlowSet;

@@ -5,7 +5,6 @@ use crate::actors::control::Control;
 use crate::actors::deadlock::Deadlocks;
 use crate::actors::failures::FailureActor;
 use crate::actors::sample::Sampler;
-use crate::actors::window::WindowActor;
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
 use crate::node::held::HeldPackets;
@@ -51,7 +50,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     let (mut world, actors) = unsafe { together(|| build_world(spec, beginning, share, probe)) };
     let mut engine: E = build_engine(spec, &world, P::WATCHES);
     if order.choose(spec, &world.flows) == Ok(EventOrder::Windows) {
-        world.open = world.share.is_none().then(|| order::share(spec, &world.flows));
+        world.open = world.share.is_none().then(|| order::share(spec, &world.flows, &world.closing));
         engine.use_windows(&order::nodes(spec, &world), order == EventOrder::Windows);
     }
     for ((host, waker), node) in world.hosts.iter().zip(world.first_host..).zip(spec.net.hosts()) {
@@ -65,6 +64,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
 
 fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<PartShare>, probe: P) -> (World<P>, Vec<Actor>) {
     let net = &*spec.net;
+    let closing = beginning.closing();
     let Beginning { healthy, flows, waiting, window, alone: _, joins: _, tasks: _, order: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
@@ -172,7 +172,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         loads: Vec::new(),
         waiting,
         started: Vec::new(),
-        last_finish: window.as_ref().is_some_and(WindowActor::ends_with_last_flow),
+        closing,
         share,
         open: None,
     };

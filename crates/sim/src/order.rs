@@ -1,5 +1,6 @@
 //! The order in which a run handles the events of different nodes: by time, or node by node in windows.
 
+use crate::node::closing::ClosingFlows;
 use crate::node::share::PartShare;
 use crate::node::world::World;
 use crate::parallel::cut::{Uncut, forbids};
@@ -60,9 +61,10 @@ fn width(spec: &RunSpec) -> Dur {
 }
 
 /// Returns the share of a part that is the whole run.
-pub(crate) fn share(spec: &RunSpec, flows: &[Flow]) -> PartShare {
+pub(crate) fn share(spec: &RunSpec, flows: &[Flow], closing: &ClosingFlows) -> PartShare {
     let owners = vec![0; spec.net.nodes().len()].into();
-    PartShare::new((owners, width(spec)), 0, &spec.net, flows, spec.mtu_bytes.into())
+    let closes = closing.choose(flows.len());
+    PartShare::new((owners, width(spec)), 0, &spec.net, (flows, &closes), spec.mtu_bytes.into())
 }
 
 /// Returns the nodes for the engine.

@@ -36,6 +36,7 @@ pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
     let row = |(flow, record, alone): (&Flow, Cow<'_, FlowRecord>, &Unloaded)| FlowRow {
+        measured: window.as_ref().map_or(flow.measured, |window| window.counts(flow)),
         first_tx_ps: known(record.first_tx),
         finish_ps: known(record.finish),
         terminated: record.terminated && record.finish == Time::MAX,

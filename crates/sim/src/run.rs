@@ -1,6 +1,8 @@
 //! One run: from a point of a plan to its outcome.
 
 use crate::actors::deadlock::Deadlocks;
+use crate::actors::global::Global as _;
+use crate::actors::window::{Reading, WindowActor};
 use crate::actors::{self, Actor};
 use crate::audit;
 use crate::build::build;
@@ -16,16 +18,13 @@ use crate::probe::{Off, PacketTrace, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
 use crate::start::Beginning;
-
-use crate::timeline::with_tasks;
+use crate::timeline::Timeline;
 use crate::untouched::untouched;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
-use fabric::routes::Routes;
 use plugin::library::Failure;
 use proto::Kind;
-use proto::flow::Join;
-use scenario::{RunSpec, RunTasks, Unloaded};
+use scenario::{RunSpec, Unloaded};
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -158,11 +157,12 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
 ) -> Result<(Outcome, P), RunError> {
     let (alone, healthy) = (take(&mut beginning.alone), Arc::clone(&beginning.healthy));
     let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
+    let timeline = Timeline { spec, healthy: &healthy, joins: &joins, tasks: &tasks };
     let (outcome, probe) = caught(|| {
         let (part, actors) = build::<E, P>(spec, beginning, None, probe);
-        drive(spec, Whole::new(part), actors, &alone, control)
+        drive(&timeline, Whole::new(part), actors, &alone, control)
     })?;
-    Ok((complete(spec, &healthy, &joins, &tasks, outcome)?, probe))
+    Ok((complete(&timeline, outcome)?, probe))
 }
 
 /// Runs `spec` in parts. Each part has a copy of the probe.
@@ -186,9 +186,11 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     }
     let (alone, healthy) = (take(&mut beginning.alone), Arc::clone(&beginning.healthy));
     let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
+    let timeline = Timeline { spec, healthy: &healthy, joins: &joins, tasks: &tasks };
+    let closes = beginning.closing().choose(beginning.flows.len());
     let part = |number: usize, beginning: Beginning, probe: P| {
-        let share =
-            PartShare::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
+        let owners = (Arc::clone(&cut.owners), cut.window);
+        let share = PartShare::new(owners, number, &spec.net, (&beginning.flows, &closes), spec.mtu_bytes.into());
         build(spec, beginning, Some(share), probe)
     };
     let (outcome, probe) = caught(|| {
@@ -203,19 +205,18 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
             let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             (std::iter::once(first).chain(others).collect(), actors)
         });
-        drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)
+        drive(&timeline, Whole::of(parts, cut, threads), actors, &alone, control)
     })?;
-    let outcome = complete(spec, &healthy, &joins, &tasks, outcome)?;
+    let outcome = complete(&timeline, outcome)?;
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
 /// Adds the tasks of programs, the values that `auto` stands for, and the failures that touched no traffic to the outcome of a run.
-fn complete(spec: &RunSpec, healthy: &Routes, joins: &[Join], tasks: &RunTasks, outcome: Outcome) -> Result<Outcome, RunError> {
-    let system = &spec.system;
-    let chosen = caught(|| Ok(spec.envs(healthy).chosen(&system.transport, system.policy.as_ref())))?;
-    let mut outcome = with_tasks(spec, healthy, joins, tasks, outcome);
+fn complete(timeline: &Timeline<'_>, outcome: Outcome) -> Result<Outcome, RunError> {
+    let Timeline { spec, healthy, .. } = *timeline;
+    let mut outcome = timeline.add(outcome);
+    outcome.chosen = caught(|| Ok(spec.envs(healthy).chosen(&spec.system.transport, spec.system.policy.as_ref())))?;
     outcome.untouched = untouched(spec, healthy, &outcome.flows, &outcome.ports, outcome.counters.end_ps);
-    outcome.chosen = chosen;
     Ok(outcome)
 }
 
@@ -229,12 +230,13 @@ fn caught<T>(run: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
 
 /// Runs all parts to the end and collects the outcome.
 fn drive<E: Driver<Carried>, P: Probe>(
-    spec: &RunSpec,
+    timeline: &Timeline<'_>,
     mut whole: Whole<E, P>,
     mut actors: Vec<Actor>,
     alone: &[Unloaded],
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
+    let spec = timeline.spec;
     for actor in &mut actors {
         if let Actor::Failures(failures) = actor {
             failures.notify_router(&mut whole);
@@ -259,10 +261,16 @@ fn drive<E: Driver<Carried>, P: Probe>(
         asked = whole.events();
         let progress = Progress { now: whole.now(), finished: whole.finished(), flows: whole.flows().len(), events: asked };
         match pause {
-            // The last flow has finished. Its sender may not have received the last ACK yet.
+            // The last flow of the window has finished, or all flows are done. The sender of the last flow may
+            // not have received its last ACK yet.
             Pause::Stopped => {
-                if let Some(window) = actors::window(&mut actors).filter(|window| window.ends_with_last_flow()) {
-                    window.close(&mut whole);
+                let open = |window: &&mut WindowActor| window.end_is_open();
+                if let Some(window) = actors::window(&mut actors).filter(open) {
+                    let tasks = timeline.end(whole.flows(), |flow| whole.record(flow).finish).map(|last| last.min(end));
+                    window.end_at(whole.now(), tasks);
+                    if window.next() <= whole.now() {
+                        window.act(&mut whole);
+                    }
                 }
             }
             Pause::Action => {}
@@ -278,7 +286,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
         }
     }
     if let Some(window) = actors::window(&mut actors) {
-        window.close(&mut whole);
+        window.close(whole.now(), stop_reason == StopReason::Finished, || Reading::take(&mut whole));
     }
     let order = if whole.uses_windows() { EventOrder::Windows } else { EventOrder::Tree };
     let now = whole.now();

@@ -2,6 +2,7 @@
 //! ideal completion times, the flows that wait, and the measurement window.
 
 use crate::actors::window::WindowActor;
+use crate::node::closing::ClosingFlows;
 use crate::node::waiting::WaitingFlows;
 use crate::order::EventOrder;
 use crate::progress::RunError;
@@ -37,7 +38,9 @@ impl Beginning {
     /// Draws the flows. Fails if the workload cannot be drawn.
     pub fn of(spec: &RunSpec) -> Result<Beginning, RunError> {
         let net = &*spec.net;
-        let RunTraffic { mut flows, joins, tasks } = spec.traffic().map_err(RunError::Workload)?;
+        let traffic = spec.traffic().map_err(RunError::Workload)?;
+        let window = WindowActor::new(spec, &traffic);
+        let RunTraffic { mut flows, joins, tasks } = traffic;
         // Ideal completion times are those of the healthy network.
         let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
@@ -45,8 +48,11 @@ impl Beginning {
             (flow.rtt, flow.bottleneck, flow.switches) = (alone.rtt, alone.bottleneck, alone.hops.saturating_sub(1));
         }
         let waiting = WaitingFlows::new(&flows, &joins, |src, dst| latency(spec, &healthy, src, dst));
-        let window = spec.window(&flows).map(WindowActor::new);
         Ok(Beginning { healthy, flows, alone, waiting, joins, tasks, window, order: EventOrder::Auto })
+    }
+    /// Returns the flows with whose last finish the measurement window ends.
+    pub fn closing(&self) -> ClosingFlows {
+        self.window.as_ref().map_or(ClosingFlows::default(), |window| window.closing(&self.flows))
     }
 }
 

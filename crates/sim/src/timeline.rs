@@ -9,17 +9,78 @@ use crate::start::latency;
 use crate::tasks::{PartRow, TaskRow};
 use base::{Dur, FlowId, HostId, JoinId, Time};
 use fabric::routes::Routes;
+use proto::Flow;
 use proto::flow::{Join, JoinTime, Wait};
 use scenario::{RunSpec, RunTask, RunTasks};
 
-/// Adds the rows of the time line to the outcome of a run. `healthy` are the routes of the network
-/// without failures, and `joins` are the joins of the run.
-pub fn with_tasks(spec: &RunSpec, healthy: &Routes, joins: &[Join], tasks: &RunTasks, outcome: Outcome) -> Outcome {
-    if tasks.all.is_empty() {
-        return outcome;
+/// The programs of a run, without their flows.
+pub struct Timeline<'a> {
+    /// The run.
+    pub spec: &'a RunSpec,
+    /// Routes of the network without failures.
+    pub healthy: &'a Routes,
+    /// The joins of the run.
+    pub joins: &'a [Join],
+    /// The tasks of the run.
+    pub tasks: &'a RunTasks,
+}
+
+impl Timeline<'_> {
+    /// Adds the rows of the time line to the outcome of the run.
+    pub fn add(&self, outcome: Outcome) -> Outcome {
+        if self.tasks.all.is_empty() {
+            return outcome;
+        }
+        let (tasks, parts) = rows(self.joins, self.tasks, &outcome.flows, |src, dst| self.latency(src, dst));
+        Outcome { tasks, parts, ..outcome }
     }
-    let (tasks, parts) = rows(joins, tasks, &outcome.flows, |src, dst| latency(spec, healthy, src, dst));
-    Outcome { tasks, parts, ..outcome }
+    /// Returns when the last part of a task ends, of those that end. `finish` returns when a flow has
+    /// finished; `Time::MAX` if it has not.
+    pub fn end(&self, flows: &[Flow], finish: impl Fn(FlowId) -> Time) -> Option<Time> {
+        let arrival = |flow: FlowId| {
+            let at = finish(flow);
+            (at != Time::MAX).then_some((flows[flow.index()].dst, at))
+        };
+        let known = Known::new(self.joins, arrival, |src, dst| self.latency(src, dst));
+        let ends = self.tasks.parts.iter().filter_map(|part| known.at(&self.tasks.moments[part.moments[1] as usize], part.host));
+        ends.max().map(Time)
+    }
+    fn latency(&self, src: HostId, dst: HostId) -> Dur {
+        latency(self.spec, self.healthy, src, dst)
+    }
+}
+
+/// What hosts know of the ends of flows and joins.
+struct Known<A, L> {
+    /// Returns where and when a flow has ended.
+    arrival: A,
+    /// Returns the latency of a bare header between two hosts.
+    latency: L,
+    /// By join: its time.
+    times: Vec<Option<JoinTime>>,
+}
+
+impl<A: Fn(FlowId) -> Option<(HostId, Time)>, L: Fn(HostId, HostId) -> Dur> Known<A, L> {
+    fn new(joins: &[Join], arrival: A, latency: L) -> Self {
+        let mut known = Known { arrival, latency, times: Vec::with_capacity(joins.len()) };
+        for join in joins {
+            // A join waits only for joins before it.
+            let time = last(&join.on, &join.joins, |flow| known.end(flow, join.host), &known.times);
+            known.times.push(time);
+        }
+        known
+    }
+    /// Returns the end of a flow as a host knows it.
+    fn end(&self, flow: FlowId, host: HostId) -> Option<JoinTime> {
+        let (dst, at) = (self.arrival)(flow)?;
+        let known = if dst == host { at } else { at + (self.latency)(dst, host) };
+        Some(JoinTime { at, known })
+    }
+    /// Returns a moment at a host in ps; `None` if it never comes.
+    fn at(&self, wait: &Wait, host: HostId) -> Option<u64> {
+        let time = last(&wait.on, &wait.joins, |flow| self.end(flow, host), &self.times)?;
+        Some(time.after(Dur::ZERO).max(wait.not_before).0)
+    }
 }
 
 /// Returns when a host has the last of some ends and joins; `None` if this never happens. `end`
@@ -43,21 +104,11 @@ fn rows(
     flows: &[FlowRow],
     latency: impl Fn(HostId, HostId) -> Dur,
 ) -> (Vec<TaskRow>, Vec<PartRow>) {
-    let end = |flow: FlowId, host: HostId| {
+    let arrival = |flow: FlowId| {
         let row = &flows[flow.index()];
-        let at = Time(row.finish_ps?);
-        let known = if row.dst == host.0 { at } else { at + latency(HostId(row.dst), host) };
-        Some(JoinTime { at, known })
+        Some((HostId(row.dst), Time(row.finish_ps?)))
     };
-    let mut times: Vec<Option<JoinTime>> = Vec::with_capacity(joins.len());
-    for join in joins {
-        // A join waits only for joins before it.
-        times.push(last(&join.on, &join.joins, |flow| end(flow, join.host), &times));
-    }
-    let known = |wait: &Wait, host: HostId| {
-        let time = last(&wait.on, &wait.joins, |flow| end(flow, host), &times)?;
-        Some(time.after(Dur::ZERO).max(wait.not_before).0)
-    };
+    let known = Known::new(joins, arrival, latency);
     let mut rows: Vec<TaskRow> = tasks.all.iter().map(row).collect();
     // Tasks are in the order of their groups.
     for group in flows.iter().filter_map(|flow| flow.group_id) {
@@ -70,7 +121,7 @@ fn rows(
         .iter()
         .map(|part| {
             let task = &mut rows[part.task as usize];
-            let [start_ps, finish_ps] = part.moments.map(|moment| known(&tasks.moments[moment as usize], part.host));
+            let [start_ps, finish_ps] = part.moments.map(|moment| known.at(&tasks.moments[moment as usize], part.host));
             task.add(part.rank, start_ps, finish_ps);
             PartRow { group_id: task.group_id, workload: task.workload, rank: part.rank, host: part.host.0, start_ps, finish_ps }
         })

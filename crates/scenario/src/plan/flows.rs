@@ -2,7 +2,7 @@
 
 use crate::deadline::{self, Law as _};
 use crate::event::change::{self, Change};
-use crate::plan::measure::{CountedFlows, Window};
+use crate::plan::measure::{CountedFlows, Programs, Window, WindowEnd};
 use crate::plan::spec::{Demand, RunSpec};
 use crate::plan::state::Steady;
 use crate::plan::steady;
@@ -112,8 +112,9 @@ impl RunSpec {
         let roots: Vec<Time> = all.iter().map(|flow| flow.root).collect();
         let mut flows: Vec<Flow> = all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect();
         if self.counted() == CountedFlows::Window {
-            let window = self.measure.window(flows.iter());
-            let counts = |root: Time| window.is_some_and(|w| root >= w.from && w.until.is_none_or(|until| root <= until));
+            let window = self.window_of(flows.iter(), &run_tasks);
+            let before_end = |root: Time, end: &WindowEnd| !matches!(end, WindowEnd::At(until) if root > *until);
+            let counts = |root: Time| window.as_ref().is_some_and(|w| root >= w.from && before_end(root, &w.until));
             flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
         }
         Ok(RunTraffic { flows, joins: run_joins, tasks: run_tasks })
@@ -147,11 +148,19 @@ impl RunSpec {
         self.measure.counted(self.has_open_loop(), self.end.is_some())
     }
 
-    /// Returns the measurement window of a run with these flows. Additional flows of the steady
+    /// Returns the measurement window of a run with this traffic. Additional flows of the steady
     /// state are ignored.
-    pub fn window(&self, flows: &[Flow]) -> Option<Window> {
+    pub fn window(&self, traffic: &RunTraffic) -> Option<Window> {
         let steady = self.counted() == CountedFlows::Steady;
-        self.measure.window(flows.iter().filter(|flow| flow.measured || !steady))
+        self.window_of(traffic.flows.iter().filter(|flow| flow.measured || !steady), &traffic.tasks)
+    }
+    fn window_of<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone, tasks: &RunTasks) -> Option<Window> {
+        let is_clocked = |index: &u16| {
+            let index = usize::from(*index);
+            self.workloads[index].1.workload.build(&self.env(index)).clocked()
+        };
+        let clocked: Vec<u16> = (0..self.workloads.len() as u16).filter(is_clocked).collect();
+        self.measure.window(flows.clone(), Programs::of(flows, tasks, &clocked))
     }
 
     /// Returns the steady state if the run starts in it.

@@ -1,11 +1,15 @@
 //! The measurement window: the time over which rates, utilisation and queue lengths are averaged.
 //!
 //! By default the window begins at the first start of a flow and ends at the last start, so that
-//! flows that end late do not dilute the averages. Only starts that are known before the run count,
-//! not those of flows that wait for other flows. All flows of a group count as starting with its
-//! first flow, so that an incast is a single start. If all known starts have the same time, the
-//! window ends with the last flow.
+//! flows that end late do not dilute the averages. All flows of a group count as starting with its
+//! first flow, so that an incast is a single start. If all starts have the same time, the window
+//! ends with the last flow.
+//!
+//! The flows of a program start during the run, when other flows have ended. If a workload is a
+//! program, the window is the whole job: from the first start of the programs to the end of their
+//! last flow or task.
 
+use crate::plan::tasks::RunTasks;
 use base::params::{Param, Raw};
 use base::{Dur, Time};
 use proto::Flow;
@@ -15,7 +19,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// `auto`: the first start; for `until` the last start or, if all flows start at the same time,
-    /// the last finish.
+    /// the last finish. With programs, the start and the end of the job.
     Auto,
     /// A time from the start of the run: `10ms`.
     At(Dur),
@@ -98,10 +102,10 @@ base::choice! {
 base::params! {
     /// The measurement window.
     pub struct Measure {
-        /// Start of the window; `auto`: the first start of a flow.
+        /// Start of the window; `auto`: the first start.
         from: Moment = "auto", "flowloom: before the first flow there is nothing to measure", quiet;
-        /// End of the window; `auto`: the last start that is known before the run or, if all flows
-        /// start at the same time, the last finish.
+        /// End of the window; `auto`: the last start, the last finish if all flows start at the same
+        /// time, or the end of the job if a workload is a program.
         until: Moment = "auto", "flowloom: the load is offered until the last start; after it the network drains", quiet;
         /// The flows that count in metrics of flows and of groups.
         flows: CountedFlows = "auto", "flowloom: means over a run that starts empty understate load (Kelton, IIE Transactions 1989)", quiet;
@@ -109,12 +113,50 @@ base::params! {
 }
 
 /// The measurement window of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Start of the window.
     pub from: Time,
-    /// End of the window; `None`: the last finish, or the end of the run if flows remain unfinished.
-    pub until: Option<Time>,
+    /// End of the window.
+    pub until: WindowEnd,
+}
+
+/// The end of a measurement window. The end of the run ends every window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WindowEnd {
+    /// A time.
+    At(Time),
+    /// The last finish.
+    LastFinish,
+    /// The end of the last flow or task of these workloads, by index.
+    Programs(Vec<u16>),
+}
+
+/// The programs of a run: workloads whose flows start when other flows have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Programs {
+    /// The workloads, by index, in order.
+    pub workloads: Vec<u16>,
+    /// The first start of a flow or task of theirs.
+    pub start: Time,
+}
+
+impl Programs {
+    /// Returns the programs among the workloads with these flows and tasks. `clocked` are workloads
+    /// whose flows wait only for flows whose starts are known: they are no programs.
+    pub fn of<'a>(flows: impl Iterator<Item = &'a Flow> + Clone, tasks: &RunTasks, clocked: &[u16]) -> Option<Programs> {
+        let with_tasks = tasks.all.iter().map(|task| task.workload);
+        let mut workloads: Vec<u16> = flows.clone().filter(|flow| flow.wait.is_some()).map(|flow| flow.workload).collect();
+        workloads.extend(with_tasks);
+        workloads.sort_unstable();
+        workloads.dedup();
+        workloads.retain(|workload| !clocked.contains(workload));
+        let flows = flows.filter(|flow| flow.wait.is_none() && workloads.binary_search(&flow.workload).is_ok());
+        let begins = tasks.parts.iter().map(|part| &tasks.moments[part.moments[0] as usize]);
+        let begins = begins.filter(|begin| begin.on.is_empty() && begin.joins.is_empty()).map(|begin| begin.not_before);
+        let start = flows.map(|flow| flow.start).chain(begins).min()?;
+        (!workloads.is_empty()).then_some(Programs { workloads, start })
+    }
 }
 
 impl Measure {
@@ -129,9 +171,9 @@ impl Measure {
             given => given,
         }
     }
-    /// Returns the window of a run with these flows, or `None` if it is empty. The window is
-    /// shorter if the run ends before it.
-    pub fn window<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Window> {
+    /// Returns the window of a run with these flows and programs, or `None` if it is empty. The
+    /// window is shorter if the run ends before it.
+    pub fn window<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone, programs: Option<Programs>) -> Option<Window> {
         let mut groups: BTreeMap<u64, Time> = BTreeMap::new();
         let flows = || flows.clone().filter(|flow| flow.wait.is_none());
         for flow in flows().filter(|flow| flow.group != u64::MAX) {
@@ -147,24 +189,31 @@ impl Measure {
             starts[rank as usize - 1]
         };
         let from = match self.from {
-            Moment::Auto => first,
+            Moment::Auto => programs.as_ref().map_or(first, |programs| programs.start),
             Moment::At(time) => Time(time.0),
             Moment::Started(share) => started(share),
             Moment::End => return None,
         };
         let until = match self.until {
-            Moment::Auto => Some(last).filter(|last| *last > first),
-            Moment::At(time) => Some(Time(time.0)),
-            Moment::Started(share) => Some(started(share)),
-            Moment::End => None,
+            Moment::Auto => match programs {
+                Some(programs) => WindowEnd::Programs(programs.workloads),
+                None if last > first => WindowEnd::At(last),
+                None => WindowEnd::LastFinish,
+            },
+            Moment::At(time) => WindowEnd::At(Time(time.0)),
+            Moment::Started(share) => WindowEnd::At(started(share)),
+            Moment::End => WindowEnd::LastFinish,
         };
-        until.is_none_or(|until| until > from).then_some(Window { from, until })
+        let is_empty = matches!(until, WindowEnd::At(until) if until <= from);
+        (!is_empty).then_some(Window { from, until })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tasks::RunTask;
+    use crate::workload::tasks::{Task, TaskPart};
     use base::params::Params as _;
     use proto::flow::Wait;
     use proto::kit::script;
@@ -178,19 +227,29 @@ mod tests {
         (0..).zip(starts).map(flow).collect()
     }
 
-    fn window(from: &str, until: &str, starts: &[Option<u64>]) -> Option<(u64, Option<u64>)> {
+    fn window_of(from: &str, until: &str, flows: &[Flow], clocked: &[u16]) -> Option<(u64, WindowEnd)> {
         let read = |text: &str| Moment::parse(&Raw::Str(text.to_owned())).unwrap();
-        let window = Measure { from: read(from), until: read(until), flows: CountedFlows::Auto }.window(flows(starts).iter())?;
-        Some((window.from.0 / 1_000_000, window.until.map(|until| until.0 / 1_000_000)))
+        let measure = Measure { from: read(from), until: read(until), flows: CountedFlows::Auto };
+        let programs = Programs::of(flows.iter(), &RunTasks::default(), clocked);
+        let window = measure.window(flows.iter(), programs)?;
+        Some((window.from.0 / 1_000_000, window.until))
+    }
+
+    fn window(from: &str, until: &str, starts: &[Option<u64>]) -> Option<(u64, WindowEnd)> {
+        window_of(from, until, &flows(starts), &[])
+    }
+
+    fn at(us: u64) -> WindowEnd {
+        WindowEnd::At(Time(us * 1_000_000))
     }
 
     #[test]
     fn the_window_goes_from_the_first_start_to_the_last() {
         let starts: Vec<Option<u64>> = (1..=10).map(|n| Some(10 * n)).collect();
-        assert_eq!(window("auto", "auto", &starts), Some((10, Some(100))));
-        assert_eq!(window("20%", "90%", &starts), Some((20, Some(90))));
-        assert_eq!(window("11%", "55us", &starts), Some((20, Some(55))));
-        assert_eq!(window("0us", "end", &starts), Some((0, None)));
+        assert_eq!(window("auto", "auto", &starts), Some((10, at(100))));
+        assert_eq!(window("20%", "90%", &starts), Some((20, at(90))));
+        assert_eq!(window("11%", "55us", &starts), Some((20, at(55))));
+        assert_eq!(window("0us", "end", &starts), Some((0, WindowEnd::LastFinish)));
         assert_eq!(
             (window("60us", "50%", &starts), window("end", "end", &starts), window("auto", "auto", &[])),
             (None, None, None)
@@ -198,20 +257,49 @@ mod tests {
     }
 
     #[test]
-    fn the_window_ends_with_the_last_flow_if_no_later_start_is_known() {
-        assert_eq!(window("auto", "auto", &[Some(5), Some(5)]), Some((5, None)));
-        assert_eq!(window("auto", "auto", &[Some(5), None, None]), Some((5, None)));
-        assert_eq!(window("auto", "auto", &[Some(5), None, Some(9)]), Some((5, Some(9))));
+    fn the_window_of_flows_that_start_together_ends_with_the_last_flow() {
+        assert_eq!(window("auto", "auto", &[Some(5), Some(5)]), Some((5, WindowEnd::LastFinish)));
+    }
+
+    #[test]
+    fn the_window_of_a_program_is_its_job() {
+        let job = || Some((5, WindowEnd::Programs(vec![0])));
+        assert_eq!([window("auto", "auto", &[Some(5), None]), window("auto", "auto", &[Some(5), None, Some(9)])], [job(), job()]);
+        // A window that is given stays.
+        assert_eq!(window("1us", "6us", &[Some(5), None, Some(9)]), Some((1, at(6))));
+        assert_eq!(window("50%", "auto", &[Some(5), None, Some(9)]), Some((5, WindowEnd::Programs(vec![0]))));
+        // Flows beside the program do not change its window.
+        let mut flows = flows(&[Some(1), Some(5), None, Some(9)]);
+        [0, 3].into_iter().for_each(|beside| flows[beside].workload = 1);
+        assert_eq!(window_of("auto", "auto", &flows, &[]), job());
+        // Requests that come at an interval and their answers are no program.
+        assert_eq!(window_of("auto", "auto", &flows, &[0]), Some((1, at(9))));
+    }
+
+    #[test]
+    fn a_job_begins_with_its_first_task() {
+        let wait = |not_before: u64, on: &[u32]| Wait {
+            not_before: Time(not_before),
+            ..Wait::new(&on.iter().map(|flow| base::FlowId(*flow)).collect::<Vec<_>>(), Dur::ZERO)
+        };
+        let task = Task { name: "forward 0".to_owned(), iteration: 0, collective: None };
+        let part = |begin| TaskPart { task: 0, rank: 0, host: base::HostId(0), moments: [begin, 0] };
+        let tasks = RunTasks {
+            all: vec![RunTask { workload: 0, group: 0, task }],
+            parts: vec![part(0), part(1)],
+            moments: vec![wait(1, &[0]), wait(3_000_000, &[])],
+        };
+        let programs = Programs::of(flows(&[Some(5), None]).iter(), &tasks, &[]);
+        assert_eq!(programs, Some(Programs { workloads: vec![0], start: Time(3_000_000) }));
     }
 
     #[test]
     fn an_incast_is_one_start() {
         let mut burst = flows(&[Some(5), Some(6), Some(9)]);
         burst.iter_mut().for_each(|flow| flow.group = 1);
-        let window = Measure::defaults().window(burst.iter()).unwrap();
-        assert_eq!((window.from, window.until), (Time(5_000_000), None));
+        assert_eq!(window_of("auto", "auto", &burst, &[]), Some((5, WindowEnd::LastFinish)));
         burst[2].group = u64::MAX;
-        assert_eq!(Measure::defaults().window(burst.iter()).unwrap().until, Some(Time(9_000_000)));
+        assert_eq!(window_of("auto", "auto", &burst, &[]), Some((5, at(9))));
     }
 
     #[test]

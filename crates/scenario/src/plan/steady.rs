@@ -245,7 +245,7 @@ mod tests {
         // The measurement window covers the flows of the scenario only.
         let window = |measure: &str| {
             let plan = plan(workload, &format!("[measure]\n{measure}"));
-            plan.points[0].run.window(&plan.points[0].run.flows().unwrap())
+            plan.points[0].run.window(&plan.points[0].run.traffic().unwrap())
         };
         assert_eq!(window(""), window("flows = 'all'"));
     }

@@ -351,6 +351,9 @@ impl Workload for Incast {
         let each = if self.params.request.is_some() { 2 } else { 1 };
         u64::from(self.params.senders).saturating_mul(self.most_rounds()).saturating_mul(each)
     }
+    fn clocked(&self) -> bool {
+        true
+    }
     fn until_workload(&self) -> Option<&str> {
         match &self.params.until {
             Some(Until::Workload(name)) => Some(name),

@@ -60,6 +60,12 @@ pub trait Workload {
     fn until_workload(&self) -> Option<&str> {
         None
     }
+    /// Returns whether flows that wait for others soon follow flows whose starts are known before the
+    /// run, like answers to requests that are sent at an interval. Otherwise a workload with flows that
+    /// wait is a program, and only its end ends the default measurement window.
+    fn clocked(&self) -> bool {
+        false
+    }
     /// Returns the number of flows that reach one host at the same time, or `None` if this number
     /// is random.
     fn fan_in(&self, _env: &Env<'_>) -> Option<FanIn> {
@@ -242,6 +248,7 @@ base::registry! {
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic>;
         fn until_workload(&self) -> Option<&str>;
+        fn clocked(&self) -> bool;
         fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;
         fn deadlines(&self, env: &Env<'_>) -> bool;
         fn offered(&self, env: &Env<'_>) -> Offered;

@@ -3,6 +3,7 @@
 //! not change the run.
 
 use crate::actors::global::Global;
+use crate::node::closing::ClosingFlows;
 use crate::node::world::Carried;
 use crate::outcome::Measured;
 use crate::parallel::part::Part;
@@ -10,11 +11,17 @@ use crate::parallel::whole::Whole;
 use crate::probe::Probe;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
+use proto::Flow;
+use scenario::{CountedFlows, RunSpec, RunTraffic, Window, WindowEnd};
 
 /// Reads the counts at both ends of the window.
 #[derive(Clone)]
 pub struct WindowActor {
-    bounds: scenario::Window,
+    bounds: Window,
+    /// The end of the window, once it is known.
+    until: Option<Time>,
+    /// Whether flows that start after the window do not count.
+    only_flows: bool,
     first: Option<Reading>,
     last: Option<Reading>,
 }
@@ -41,21 +48,50 @@ pub struct PortUse {
 }
 
 impl WindowActor {
-    /// Creates a window that has not begun.
-    pub fn new(bounds: scenario::Window) -> WindowActor {
-        WindowActor { bounds, first: None, last: None }
+    /// Creates the window of a run before it begins; `None` if the run has no window.
+    pub fn new(spec: &RunSpec, traffic: &RunTraffic) -> Option<WindowActor> {
+        let bounds = spec.window(traffic)?;
+        let until = if let WindowEnd::At(until) = bounds.until { Some(until) } else { None };
+        let only_flows = spec.counted() == CountedFlows::Window;
+        Some(WindowActor { bounds, until, only_flows, first: None, last: None })
     }
-    /// Returns whether the window ends with the last flow.
-    pub fn ends_with_last_flow(&self) -> bool {
-        self.bounds.until.is_none() && self.last.is_none()
+    /// Returns the flows with whose last finish the window ends; none if its end is known.
+    pub fn closing(&self, flows: &[Flow]) -> ClosingFlows {
+        let closes = |flow: &&Flow| match &self.bounds.until {
+            WindowEnd::At(_) => false,
+            WindowEnd::LastFinish => true,
+            WindowEnd::Programs(workloads) => workloads.contains(&flow.workload),
+        };
+        ClosingFlows::new(flows.iter().filter(closes).map(|flow| flow.id).collect())
+    }
+    /// Sets the end of a window that ends with its closing flows, which have all ended at `now`. `tasks` is
+    /// when the last task of a program ends.
+    pub fn end_at(&mut self, now: Time, tasks: Option<Time>) {
+        if self.is_open(now) {
+            let tasks = tasks.filter(|_| self.is_of_programs());
+            self.until = Some(tasks.map_or(now, |tasks| tasks.max(now)));
+        }
+    }
+    /// Returns whether the end of the window is not known yet.
+    pub fn end_is_open(&self) -> bool {
+        self.until.is_none() && self.last.is_none()
+    }
+    /// Returns whether the window ends with programs.
+    fn is_of_programs(&self) -> bool {
+        matches!(self.bounds.until, WindowEnd::Programs(_))
     }
     /// Returns when the window begins or ends next.
     pub fn next(&self) -> Time {
         match (&self.first, &self.last) {
             (None, _) => self.bounds.from,
-            (Some(_), None) => self.bounds.until.unwrap_or(Time::MAX),
+            (Some(_), None) => self.until.unwrap_or(Time::MAX),
             (Some(_), Some(_)) => Time::MAX,
         }
+    }
+    /// Returns whether a flow counts in metrics.
+    pub fn counts(&self, flow: &Flow) -> bool {
+        let after = self.last.as_ref().is_some_and(|last| flow.wait.is_none() && flow.start > last.at);
+        flow.measured && !(self.only_flows && after)
     }
     /// Begins the window with this reading, or ends it.
     pub fn put(&mut self, reading: Reading) {
@@ -69,10 +105,12 @@ impl WindowActor {
     pub fn is_open(&self, now: Time) -> bool {
         self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < now)
     }
-    /// Ends the window at the present, if it has begun and not ended.
-    pub fn close<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
-        if self.is_open(whole.now()) {
-            self.put(Reading::take(whole));
+    /// Ends the window with the run, if it has begun and not ended. A program may compute after the last
+    /// event of a run that has `finished`: its window is as long, since nothing else happens.
+    pub fn close(&mut self, now: Time, finished: bool, reading: impl FnOnce() -> Reading) {
+        if self.is_open(now) {
+            let until = self.until.filter(|_| finished && self.is_of_programs());
+            self.put(Reading { at: until.unwrap_or(now), ..reading() });
         }
     }
     /// Returns the measurements of the window; `None` if the run ended before the window began.
@@ -99,7 +137,7 @@ impl WindowActor {
 
 impl Reading {
     /// Reads all counts at the present time, before the other events of that time.
-    fn take<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) -> Reading {
+    pub fn take<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) -> Reading {
         let (now, links) = (whole.now(), whole.links());
         let port = |link: LinkId| {
             let Part { world, engine } = whole.at_port(link);

@@ -15,6 +15,7 @@ pub fn flows(world: &FlowWorld, window: Option<&WindowActor>) -> Vec<FlowRow> {
     let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Unloaded, &Time))| FlowRow {
         first_tx_ps: (flow.start != Time::MAX && world.delivered(flow.id) > 0).then_some(flow.start.0),
         window_delivered_bytes: window.and_then(|window| window.delivered_bytes(flow.id)),
+        measured: window.map_or(flow.measured, |window| window.counts(flow)),
         finish_ps: (*finish != Time::MAX).then_some(finish.0),
         ..FlowRow::of(flow, alone)
     };

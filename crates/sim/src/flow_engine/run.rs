@@ -14,7 +14,7 @@ use crate::node::world::NodeCounts;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::start::Beginning;
-use crate::timeline::with_tasks;
+use crate::timeline::Timeline;
 use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
 use fabric::fluid::Flows;
@@ -33,6 +33,8 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     let mut beginning = Beginning::of(spec)?;
     let healthy = Arc::clone(&beginning.healthy);
     let (joins, tasks) = (take(&mut beginning.joins), take(&mut beginning.tasks));
+    let timeline = Timeline { spec, healthy: &healthy, joins: &joins, tasks: &tasks };
+    let mut closing = beginning.closing();
     let (mut world, mut actors) = build(spec, beginning);
     world.start_switches();
     if let Some(failures) = &mut actors.failures {
@@ -55,6 +57,15 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         while world.step(now) {
             events += 1;
         }
+        if closing.have_ended(|flow| world.finish[flow.index()] == Time::MAX)
+            && let Some(window) = &mut actors.window
+        {
+            let tasks = timeline.end(&world.flows, |flow| world.finish[flow.index()]).map(|last| last.min(end));
+            window.end_at(now, tasks);
+            if window.next() <= now {
+                window.put(watch::reading(&mut world, now));
+            }
+        }
         times += 1;
         if times % SLICE == 0 {
             let finished = world.flows.len() - world.unfinished;
@@ -66,8 +77,8 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     }
     world.fluid.settle_all(now);
     let Actors { failures, controller, mut window, sampler, .. } = actors;
-    if let Some(window) = window.as_mut().filter(|window| window.is_open(now)) {
-        window.put(watch::reading(&mut world, now));
+    if let Some(window) = &mut window {
+        window.close(now, stop_reason == StopReason::Finished, || watch::reading(&mut world, now));
     }
     world.fluid.audit(now);
     world.packets.audit();
@@ -93,7 +104,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         engine: Engine::Flow,
         ..Outcome::default()
     };
-    Ok(with_tasks(spec, &healthy, &joins, &tasks, outcome))
+    Ok(timeline.add(outcome))
 }
 
 fn build(spec: &RunSpec, beginning: Beginning) -> (FlowWorld, Actors) {

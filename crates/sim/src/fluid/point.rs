@@ -15,7 +15,7 @@
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::start::latency;
-use crate::timeline::{last, with_tasks};
+use crate::timeline::{Timeline, last};
 use base::{Dur, FlowId, HostId, JoinId, Rate, Rng, Time};
 use fabric::ideal::Ideal as _;
 use fabric::routes::Routes;
@@ -112,7 +112,7 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
         engine: Engine::Ideal,
         ..Outcome::default()
     };
-    Ok(with_tasks(spec, &routes, &joins, &tasks, outcome))
+    Ok(Timeline { spec, healthy: &routes, joins: &joins, tasks: &tasks }.add(outcome))
 }
 
 /// Returns all flows by index, and after them all joins, each after the flows and joins that it waits for.

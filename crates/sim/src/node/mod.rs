@@ -1,6 +1,7 @@
 //! Nodes: hosts and switches with their ports, and the handling of the engine's events.
 
 pub mod arrivals;
+pub mod closing;
 pub mod drops;
 mod events;
 mod forward;

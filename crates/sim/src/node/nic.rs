@@ -2,7 +2,7 @@
 
 use crate::node::arrivals::Receiving;
 use crate::node::host::HostNic;
-use crate::node::share::{FlowChange, FlowChangeKind};
+use crate::node::share::{FlowChange, FlowChangeKind, PartShare};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -130,8 +130,11 @@ impl<P: Probe> World<P> {
             // A part does not know all flows, so the caller decides whether the run ends.
             return links.stop();
         }
-        if self.table.all_done() || self.last_finish && !self.table.any_open() {
-            self.last_finish = false;
+        let window_ends = self.closing.have_ended(|flow| self.table.is_open(flow));
+        if window_ends {
+            self.open.iter_mut().for_each(PartShare::on_window_end);
+        }
+        if window_ends || self.table.all_done() {
             links.stop();
         }
     }

@@ -13,8 +13,11 @@ pub struct PartShare {
     part: u8,
     /// The longest time for which parts run independently.
     window: Dur,
-    /// Flows that end in this part, in descending order of their starts.
+    /// Flows that end in this part, in descending order of their starts. While the measurement window ends
+    /// with the last finish of some flows, only those.
     flows: Vec<FlowId>,
+    /// Flows that end in this part and join `flows` when the measurement window has ended.
+    later: Vec<FlowId>,
     /// The index in `flows` of the flow that was last found to stay open.
     open: usize,
     /// How many more calls skip the search for a flow that stays open, since the last search found none.
@@ -50,16 +53,29 @@ const REST: u32 = 50;
 
 impl PartShare {
     /// Creates the share of part number `part`. `owners` has the part of each node, parts run independently for
-    /// a `window`, and packets have at most `mtu` bytes.
-    pub fn new((owners, window): (Arc<[u8]>, Dur), part: usize, net: &Net, flows: &[Flow], mtu: u64) -> PartShare {
+    /// a `window`, and packets have at most `mtu` bytes. `closes` are the flows whose ends must stop the run, by
+    /// flow.
+    pub fn new(
+        (owners, window): (Arc<[u8]>, Dur),
+        part: usize,
+        net: &Net,
+        (flows, closes): (&[Flow], &[bool]),
+        mtu: u64,
+    ) -> PartShare {
         // Both directions of a cable have the same rate.
         let received = |flow: &Flow| net.host_rate(flow.dst).bytes_in(window);
         let slack = flows.iter().map(received).max().unwrap_or(0) + 2 * mtu;
         let mut own: Vec<&Flow> =
             flows.iter().filter(|flow| usize::from(owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
         own.sort_by_key(|flow| (std::cmp::Reverse(flow.start), flow.id));
-        let flows = own.into_iter().map(|flow| flow.id).collect();
-        PartShare { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, changes: Vec::new() }
+        let (flows, later) = own.into_iter().map(|flow| flow.id).partition(|flow| closes[flow.index()]);
+        PartShare { owners, part: part as u8, window, flows, later, open: 0, rest: 0, slack, changes: Vec::new() }
+    }
+    /// Called when the measurement window ends with the last finish of its flows: from now on any open flow keeps
+    /// the run going.
+    pub fn on_window_end(&mut self) {
+        self.flows.append(&mut self.later);
+        (self.open, self.rest) = (0, 0);
     }
     /// Returns whether this part owns a node.
     pub fn owns(&self, node: NodeId) -> bool {

@@ -1,6 +1,7 @@
 //! The world on which the engine's events act: hosts, switches and ports, and the packets between them.
 
 use crate::node::arrivals::Receiving;
+use crate::node::closing::ClosingFlows;
 use crate::node::drops::Drops;
 use crate::node::held::HeldPackets;
 use crate::node::host::Host;
@@ -153,8 +154,8 @@ pub struct World<P> {
     pub waiting: Option<WaitingFlows>,
     /// The flows that waited for other flows and have started, in the order of their starts.
     pub started: Vec<FlowId>,
-    /// Whether the run must stop, once, when no flow is open any more.
-    pub last_finish: bool,
+    /// The flows at whose last finish the run must stop, once, since the measurement window ends.
+    pub closing: ClosingFlows,
     /// The share of this part in a run of several parts.
     pub share: Option<PartShare>,
     /// In a run in windows: the share of a part that is the whole run. It finds a flow that stays open.

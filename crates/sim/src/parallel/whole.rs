@@ -8,6 +8,7 @@
 
 use crate::node::lossy;
 use crate::node::open::SeenFlow;
+use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
 use crate::parallel::cut::Cut;
 use crate::parallel::part::Part;
@@ -214,14 +215,16 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         let World { flows, started, .. } = &mut self.parts[0].world;
         started.sort_by_key(|flow| (flows[flow.index()].start, flows[flow.index()].src));
     }
-    /// Returns whether a run of several parts stops: all flows are done, or no flow is open any more and
-    /// the run must stop at that time once.
+    /// Returns whether a run of several parts stops: all flows are done, or the flows have ended with which
+    /// the measurement window ends.
     fn stops(&mut self) -> bool {
-        let last_finish = self.parts[0].world.last_finish && !self.any_open();
-        if last_finish {
-            self.parts.iter_mut().for_each(|part| part.world.last_finish = false);
+        let mut closing = std::mem::take(&mut self.parts[0].world.closing);
+        let window_ends = closing.have_ended(|flow| self.is_open(flow));
+        self.parts[0].world.closing = closing;
+        if window_ends {
+            self.parts.iter_mut().filter_map(|part| part.world.share.as_mut()).for_each(PartShare::on_window_end);
         }
-        last_finish || self.all_done()
+        window_ends || self.all_done()
     }
     /// Returns the probe, joined from the probes of all parts.
     pub fn into_probe(self) -> P {

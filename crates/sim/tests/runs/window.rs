@@ -2,8 +2,10 @@
 //! run ends.
 
 use crate::common::{plan, systems_with, table};
+use sim::cut::Cut;
 use sim::outcome::{FlowRow, PortRow};
-use sim::{Continue, Outcome};
+use sim::{Continue, EventOrder, Outcome, run_cut, run_in};
+use std::sync::Arc;
 
 const MS: u64 = 1_000_000_000;
 
@@ -104,4 +106,81 @@ fn the_window_of_flows_that_start_together_ends_with_the_last_finish() {
     assert_eq!(cut.until_ps, MS);
     let never = run(&format!("{rest}[measure]\nfrom = '1s'\n{system}"));
     assert_eq!((never.counters.window, never.ports[0].window_busy_ps), (None, None));
+}
+
+/// A job of four ranks that trains in two stages, each a data group of two.
+const JOB: &str = "[workload.job]\nkind = 'training'\ndata = 2\npipeline = 2\ntensor = 1\nlayers = 2\nhidden = 256\n\
+                   sequence = 64\nvocabulary = 1000\nmicrobatches = 2\nteraflops = 1\nper_server = 1\niterations = 2\nstart = '7us'\n";
+const STAR: &str = "[topology]\nkind = 'star'\nhosts = 6\nrate = '10Gbps'\ndelay = '1us'\n";
+
+/// Returns the start and the end of the job by the rows of its parts.
+fn job(outcome: &Outcome) -> (u64, u64) {
+    let of = |time: fn(&sim::tasks::PartRow) -> Option<u64>| outcome.parts.iter().filter_map(time);
+    (of(|part| part.start_ps).min().unwrap(), of(|part| part.finish_ps).max().unwrap())
+}
+
+#[test]
+fn the_window_of_a_program_is_its_job() {
+    for engine in ["packet", "flow"] {
+        let outcome = run(&format!("engine = '{engine}'\n{STAR}{JOB}[[system]]\ntransport = 'dcqcn'\nbuffer = 'pfc'\n"));
+        let window = outcome.counters.window.unwrap();
+        assert_eq!((window.from_ps, window.until_ps), job(&outcome), "{engine}");
+        assert_eq!(window.from_ps, 7_000_000, "the job computes before it sends");
+        // All bytes of the job, at receivers and on all links but for ACKs after the end.
+        assert_eq!(window.delivered_bytes, outcome.flows.iter().map(|flow| flow.size_bytes).sum::<u64>(), "{engine}");
+        for port in &outcome.ports {
+            let after = port.busy_ps - port.window_busy_ps.unwrap();
+            assert!(after < 1_000_000, "{engine}: {} is busy for {after} ps after the end", port.name);
+        }
+    }
+}
+
+/// The last ACK of a job is lost: the sender's timer ends the run much later.
+#[test]
+fn a_timer_does_not_lengthen_the_window_of_a_program() {
+    let rest = format!("{STAR}{JOB}[[system]]\ntransport = 'dcqcn'\nbuffer = 'pfc'\n");
+    let healthy = run(&rest);
+    let last = healthy.flows.iter().max_by_key(|flow| flow.finish_ps).unwrap();
+    let down = last.finish_ps.unwrap() + 10_000;
+    let link = format!("['h{}', 's0']", last.dst);
+    let outcome = run(&format!("[[event]]\nat = '{down}ps'\nlink = {link}\nuntil = '{}ps'\n{rest}", down + 20_000_000));
+    let window = outcome.counters.window.unwrap();
+    assert_eq!((window.from_ps, window.until_ps), job(&healthy));
+    assert!(outcome.counters.end_ps > 2 * window.until_ps, "{}", outcome.counters.end_ps);
+}
+
+/// Flows beside a job do not change its window, whichever starts or ends first, on one thread and on several.
+#[test]
+fn a_window_covers_the_program_and_not_the_flows_beside_it() {
+    let beside = table("beside", &[(4, 5, 146_000, 0), (5, 4, 14_600_000, MS / 2), (4, 5, 1460, 100 * MS)]);
+    let net = "[topology]\nkind = 'leaf_spine'\nleaves = 3\nspines = 2\nhosts_per_leaf = 2\n";
+    let text = format!("{net}{JOB}{beside}[[system]]\ntransport = 'newreno'\n");
+    let alone = run(&format!("{net}{JOB}[[system]]\ntransport = 'newreno'\n"));
+    for engine in ["packet", "flow"] {
+        let outcome = run(&format!("engine = '{engine}'\n{text}"));
+        let window = outcome.counters.window.unwrap();
+        assert_eq!((window.from_ps, window.until_ps), job(&outcome), "{engine}");
+        let rest = outcome.flows.iter().filter(|flow| flow.finish_ps > Some(window.until_ps));
+        assert_eq!(rest.count(), 2, "two flows beside the job end later");
+        let port = port(&outcome, "leaf2->h4");
+        assert!(port.window_busy_ps.unwrap() < port.busy_ps / 2, "{port:?}");
+        if engine == "packet" {
+            assert_eq!(job(&outcome), job(&alone));
+        }
+    }
+    let spec = &plan(&text).points[0].run;
+    let whole = run(&text);
+    for parts in 2..4 {
+        let cut = Arc::new(Cut::new(&spec.net, parts).unwrap());
+        let outcome = run_cut(spec, &cut, 2, EventOrder::Tree, &mut |_| Continue::Yes).unwrap();
+        assert_eq!((&outcome.flows, &outcome.ports), (&whole.flows, &whole.ports), "{parts} parts");
+        assert_eq!(outcome.counters.window, whole.counters.window);
+    }
+    let windows = run_in(EventOrder::Windows, spec, &mut |_| Continue::Yes).unwrap();
+    assert_eq!((&windows.flows, &windows.ports), (&whole.flows, &whole.ports));
+    // With `flows = "window"`, flows that start after the job do not count.
+    let counted = run(&format!("[measure]\nflows = 'window'\n{text}"));
+    let beside: Vec<bool> = counted.flows.iter().filter(|flow| flow.workload == 1).map(|flow| flow.measured).collect();
+    assert_eq!(beside, [false, true, false], "one starts before the job, and one after it");
+    assert!(counted.flows.iter().filter(|flow| flow.workload == 0).all(|flow| flow.measured));
 }
