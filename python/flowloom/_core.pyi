@@ -282,6 +282,8 @@ class Results:
         """One row per task of a program; empty unless a workload has tasks."""
     def parts(self) -> ArrowTable:
         """One row per task and rank that takes part; empty unless a workload has tasks."""
+    def rank_times(self) -> ArrowTable:
+        """One row per rank for a job and for each iteration; empty unless ranks of a workload compute."""
     def samples(self) -> ArrowTable:
         """Time series; empty unless the scenario records them."""
     def agents(self) -> ArrowTable:

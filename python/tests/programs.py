@@ -130,6 +130,7 @@ METRICS = {
     "mean_iteration_s": ("s", 3e-3),
     "max_iteration_s": ("s", 4e-3),
     "exposed_communication": ("", 0.2),
+    "bubble_share": ("", 0.1),
     "mean_bus_bandwidth_bps": ("bps", 3e11),
 }
 

@@ -200,6 +200,7 @@ def test_iterations_have_their_time_and_the_communication_that_is_exposed(plain:
         "mean iteration time (ms)",
         "maximum iteration time (ms)",
         "exposed communication",
+        "bubble share",
     ]
     assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == ["MERP", "TCP"]
     with pytest.raises(NoDataError, match="no iteration of a program has ended"):
@@ -208,7 +209,8 @@ def test_iterations_have_their_time_and_the_communication_that_is_exposed(plain:
 
 def test_the_table_has_the_metrics_of_tasks_near_the_start(seeds: Results) -> None:
     head = measured(of(seeds)).table().head
-    assert head[:5] == ["system", "flows", "mean iteration time (ms)", "exposed communication", "mean bus bandwidth (Gbit/s)"]
+    tasks = ["mean iteration time (ms)", "exposed communication", "bubble share", "mean bus bandwidth (Gbit/s)"]
+    assert head[:6] == ["system", "flows", *tasks]
     assert not any("iteration" in one for one in seeds.table().head)
 
 

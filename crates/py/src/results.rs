@@ -164,6 +164,10 @@ impl Results {
     fn parts(&self) -> ArrowTable {
         self.table(tables::schema::PARTS.name, tables::Results::parts)
     }
+    /// One row per rank for a job and for each iteration; empty unless ranks of a workload compute.
+    fn rank_times(&self) -> ArrowTable {
+        self.table(tables::schema::RANK_TIMES.name, tables::Results::rank_times)
+    }
     /// Time series; empty unless the scenario records them.
     fn samples(&self) -> ArrowTable {
         self.table(tables::schema::SAMPLES.name, tables::Results::samples)

@@ -1,6 +1,6 @@
 //! Rows of programs: their tasks, and the parts of ranks in them.
 
-pub use scenario::workload::tasks::Moved;
+pub use scenario::workload::tasks::{Moved, Parallelism};
 
 /// One task of a program: what a job does on several ranks at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct TaskRow {
     pub iteration: u32,
     /// What the task moves; `None`: it is a computation.
     pub collective: Option<Moved>,
+    /// The parallelism of a training job that makes its ranks communicate, if it is known.
+    pub parallelism: Option<Parallelism>,
     /// Number of parts: one for each rank that takes part.
     pub parts: u32,
     /// Number of messages through the network.

@@ -6,7 +6,7 @@
 
 use crate::outcome::{FlowRow, Outcome};
 use crate::start::latency;
-use crate::tasks::{PartRow, TaskRow};
+use crate::tasks::{Parallelism, PartRow, TaskRow};
 use base::{Dur, FlowId, HostId, JoinId, Time};
 use fabric::routes::Routes;
 use proto::Flow;
@@ -122,6 +122,9 @@ fn rows(
         .map(|part| {
             let task = &mut rows[part.task as usize];
             let [start_ps, finish_ps] = part.moments.map(|moment| known.at(&tasks.moments[moment as usize], part.host));
+            // The receiver of a message is ready from the start of the job. It takes part once the sender does.
+            let receives = task.parallelism == Some(Parallelism::Pipeline) && task.parts > 0;
+            let start_ps = if receives { task.start_ps } else { start_ps };
             task.add(part.rank, start_ps, finish_ps);
             PartRow { group_id: task.group_id, workload: task.workload, rank: part.rank, host: part.host.0, start_ps, finish_ps }
         })
@@ -138,6 +141,7 @@ fn row(task: &RunTask) -> TaskRow {
         name: task.name.clone(),
         iteration: task.iteration,
         collective: task.collective,
+        parallelism: task.parallelism,
         ..TaskRow::default()
     }
 }
@@ -162,7 +166,7 @@ mod tests {
         let task = |name: &str, collective: Option<Moved>| RunTask {
             workload: 1,
             group: (1 << 32) + u64::from(collective.is_none()),
-            task: Task { name: name.to_owned(), iteration: 3, collective },
+            task: Task { name: name.to_owned(), iteration: 3, collective, parallelism: None },
         };
         let part = |task, rank, moments| TaskPart { task, rank, host: HostId(rank + 10), moments };
         let tasks = RunTasks {
@@ -201,5 +205,24 @@ mod tests {
         assert_eq!((rows[0].flows, rows[1].flows), (3, 0));
         assert_eq!((rows[1].bus_bandwidth_bps(), rows[0].iteration), (None, 3));
         assert_eq!(TaskRow { flows: 0, ..rows[0].clone() }.bus_bandwidth_bps(), None, "within a server");
+    }
+    #[test]
+    fn the_receiver_of_a_message_takes_part_from_when_it_is_sent() {
+        let moved = Some(Moved { operation: "send", bytes: 100, bus_bytes: 100 });
+        let task = Task { name: "send".to_owned(), iteration: 0, collective: moved, parallelism: Some(Parallelism::Pipeline) };
+        let part = |rank, moments| TaskPart { task: 0, rank, host: HostId(rank + 10), moments };
+        let tasks = |sent: Wait| RunTasks {
+            all: vec![RunTask { workload: 0, group: 0, task: task.clone() }],
+            parts: vec![part(0, [0, 2]), part(1, [1, 2])],
+            // The receiver is ready at 1, and the message arrives at its host at 90.
+            moments: vec![sent, wait(1, &[]), wait(0, &[(0, 0)])],
+        };
+        let flow = |finish_ps| FlowRow { dst: 11, finish_ps, group_id: Some(0), ..FlowRow::default() };
+        let of = |sent: Wait| {
+            let (_, parts) = rows(&[], &tasks(sent), &[flow(Some(90)), flow(None)], |_, _| Dur(20));
+            parts.iter().map(|part| (part.start_ps, part.finish_ps)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(wait(40, &[])), [(Some(40), Some(110)), (Some(40), Some(90))]);
+        assert_eq!(of(wait(0, &[(1, 0)])), [(None, Some(110)), (None, Some(90))], "never sent");
     }
 }

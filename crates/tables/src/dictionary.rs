@@ -16,6 +16,7 @@ pub fn dictionary() -> String {
     write_table(&mut out, &PORTS);
     write_table(&mut out, &TASKS);
     write_table(&mut out, &PARTS);
+    write_table(&mut out, &RANK_TIMES);
     write_table(&mut out, &SAMPLES);
     write_table(&mut out, &AGENTS);
     write_table(&mut out, &PACKETS);

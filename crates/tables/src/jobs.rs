@@ -1,8 +1,8 @@
-//! The work of programs: their iterations and collectives, and the communication that no
-//! computation hides.
+//! The work of programs: their iterations and collectives, and how their ranks spend the time.
 
-use sim::tasks::{PartRow, TaskRow};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::rank_times::{RankTime, rank_times};
+use sim::tasks::{Parallelism, PartRow, TaskRow};
+use std::collections::BTreeMap;
 
 /// The work of the programs of a point.
 #[derive(Default)]
@@ -15,14 +15,13 @@ pub(crate) struct Jobs {
     pub bus_bandwidth_bps: Vec<f64>,
     /// The times from the end of the first rank to the end of the last in a collective, in seconds.
     pub spread_s: Vec<f64>,
-    /// For each rank that computes, the share of the time of its job in which it takes part in a
-    /// collective and does not compute.
-    pub exposed: Vec<f64>,
+    /// How each rank that computes spends the time of its job.
+    ranks: Vec<RankTime>,
 }
 
 impl Jobs {
-    /// Takes the tasks and the parts of a point.
-    pub fn of(tasks: &[TaskRow], parts: &[PartRow]) -> Jobs {
+    /// Takes the tasks and the parts of a point whose run ended at `end_ps`.
+    pub fn of(tasks: &[TaskRow], parts: &[PartRow], end_ps: u64) -> Jobs {
         let seconds = |ps: u64| ps as f64 / 1e12;
         let mut iterations: BTreeMap<(u16, u32), Option<(u64, u64)>> = BTreeMap::new();
         for task in tasks {
@@ -30,50 +29,31 @@ impl Jobs {
             let all = iterations.entry((task.workload, task.iteration)).or_insert(own);
             *all = all.zip(own).map(|(all, own)| (all.0.min(own.0), all.1.max(own.1)));
         }
-        let collectives = || tasks.iter().filter(|task| task.collective.is_some());
+        // A message to the next stage of a pipeline is not a collective.
+        let is_collective = |task: &&TaskRow| task.collective.is_some() && task.parallelism != Some(Parallelism::Pipeline);
+        let collectives = || tasks.iter().filter(is_collective);
         let spread = |task: &TaskRow| task.finish_ps.zip(task.first_finish_ps).map(|(last, first)| seconds(last - first));
         Jobs {
             iteration_s: iterations.into_values().flatten().map(|(start, finish)| seconds(finish - start)).collect(),
             collective_s: collectives().filter_map(TaskRow::time_ps).map(seconds).collect(),
             bus_bandwidth_bps: collectives().filter_map(TaskRow::bus_bandwidth_bps).collect(),
             spread_s: collectives().filter_map(spread).collect(),
-            exposed: exposed(tasks, parts),
+            ranks: rank_times(tasks, parts, end_ps)
+                .into_iter()
+                .filter(|rank| rank.iteration.is_none() && rank.computation_ps > 0)
+                .collect(),
         }
     }
-}
-
-/// A rank of a workload.
-type Rank = (u16, u32);
-
-/// A part of a rank begins (1) or ends (-1) at a time. The index is 1 for collectives and 0 for
-/// computations.
-type Change = (u64, usize, i64);
-
-/// Returns by rank that computes the share of its job in which it only communicates.
-fn exposed(tasks: &[TaskRow], parts: &[PartRow]) -> Vec<f64> {
-    let moves: BTreeSet<u64> = tasks.iter().filter(|task| task.collective.is_some()).map(|task| task.group_id).collect();
-    let mut ranks: BTreeMap<Rank, Vec<Change>> = BTreeMap::new();
-    let mut jobs: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-    for part in parts {
-        let Some((start, finish)) = part.start_ps.zip(part.finish_ps) else { continue };
-        let job = jobs.entry(part.workload).or_insert((start, finish));
-        *job = (job.0.min(start), job.1.max(finish));
-        let kind = usize::from(moves.contains(&part.group_id));
-        ranks.entry((part.workload, part.rank)).or_default().extend([(start, kind, 1), (finish, kind, -1)]);
+    /// Returns the share of the time of a job that ranks spend in some way, mean over the ranks that
+    /// compute. `None` if no rank computes.
+    pub fn share(&self, spent_ps: impl Fn(&RankTime) -> u64) -> Option<f64> {
+        let shares: Vec<f64> = self.ranks.iter().map(|rank| spent_ps(rank) as f64 / rank.time_ps as f64).collect();
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
-    let share = |((workload, _), mut changes): (Rank, Vec<Change>)| {
-        let (start, finish) = jobs[&workload];
-        changes.sort_unstable();
-        let (mut open, mut before, mut only, mut computing) = ([0, 0], start, 0, 0);
-        for (at, kind, change) in changes {
-            only += if open[0] == 0 && open[1] > 0 { at - before } else { 0 };
-            computing += if open[0] > 0 { at - before } else { 0 };
-            open[kind] += change;
-            before = at;
-        }
-        (computing > 0).then(|| only as f64 / (finish - start) as f64)
-    };
-    ranks.into_iter().filter_map(share).collect()
+    /// Returns [`Jobs::share`], or `None` if no rank spends any time in this way.
+    pub fn share_if_any(&self, spent_ps: impl Fn(&RankTime) -> u64) -> Option<f64> {
+        self.share(spent_ps).filter(|share| *share > 0.0)
+    }
 }
 
 #[cfg(test)]
@@ -89,10 +69,6 @@ mod tests {
         TaskRow { group_id, iteration, collective, flows: 1, start_ps, first_finish_ps, finish_ps, ..TaskRow::default() }
     }
 
-    fn part(group_id: u64, rank: u32, start: u64, finish: u64) -> PartRow {
-        PartRow { group_id, rank, start_ps: Some(start * US), finish_ps: Some(finish * US), ..PartRow::default() }
-    }
-
     #[test]
     fn iterations_and_collectives_take_from_their_first_start_to_their_last_end() {
         let tasks = [
@@ -100,29 +76,32 @@ mod tests {
             task(1, 0, true, [Some(20), Some(30), Some(40)]),
             task(2, 1, true, [Some(40), Some(44), Some(50)]),
             task(3, 2, true, [Some(50), Some(60), None]),
+            // A message between stages is no collective.
+            TaskRow { parallelism: Some(Parallelism::Pipeline), ..task(4, 1, true, [Some(41), Some(42), Some(49)]) },
         ];
-        let jobs = Jobs::of(&tasks, &[]);
+        let jobs = Jobs::of(&tasks, &[], 60 * US);
         let micros = |seconds: &[f64]| seconds.iter().map(|s| (s * 1e6).round()).collect::<Vec<_>>();
         // The last iteration has not ended.
         assert_eq!(micros(&jobs.iteration_s), [30.0, 10.0]);
         assert_eq!((micros(&jobs.collective_s), micros(&jobs.spread_s)), (vec![20.0, 10.0], vec![10.0, 6.0]));
         assert_eq!(jobs.bus_bandwidth_bps, [750.0 * 8e12 / (20 * US) as f64, 750.0 * 8e12 / (10 * US) as f64]);
     }
-
     #[test]
-    fn communication_is_exposed_while_a_rank_does_not_compute() {
-        let tasks = [task(0, 0, false, [None; 3]), task(1, 0, true, [None; 3]), task(2, 0, true, [None; 3])];
-        let parts = [
-            // Rank 0 computes from 0 to 40, and communicates from 30 to 60 and from 50 to 70: 30 of 100 are exposed.
-            part(0, 0, 0, 40),
-            part(1, 0, 30, 60),
-            part(2, 0, 50, 70),
-            // Rank 1 computes all the time; rank 2 does not compute.
-            part(0, 1, 0, 100),
-            part(1, 1, 30, 60),
-            part(1, 2, 30, 60),
-        ];
-        assert_eq!(Jobs::of(&tasks, &parts).exposed, [0.3, 0.0]);
-        assert!(Jobs::of(&[], &[]).exposed.is_empty());
+    fn shares_are_means_over_the_ranks_that_compute() {
+        let part = |group_id, rank, start: u64, finish: u64| PartRow {
+            group_id,
+            rank,
+            start_ps: Some(start * US),
+            finish_ps: Some(finish * US),
+            ..PartRow::default()
+        };
+        let tasks = [task(0, 0, false, [None; 3]), task(1, 0, true, [None; 3])];
+        // Rank 0 computes for 50 of 100 and communicates for 25 after that; rank 1 computes for 75; rank 2 does not compute.
+        let parts = [part(0, 0, 0, 50), part(1, 0, 30, 75), part(0, 1, 25, 100), part(1, 2, 0, 90)];
+        let jobs = Jobs::of(&tasks, &parts, 100 * US);
+        let shares = [jobs.share(|rank| rank.computation_ps), jobs.share(RankTime::exposed_ps), jobs.share(|rank| rank.bubble_ps)];
+        assert_eq!(shares, [0.625, 0.125, 0.25].map(Some));
+        assert_eq!((jobs.share(|rank| rank.waiting_ps), jobs.share_if_any(|rank| rank.tensor_ps)), (Some(0.0), None));
+        assert_eq!(Jobs::of(&tasks[1..], &parts[3..], 100 * US).share(RankTime::exposed_ps), None, "nobody computes");
     }
 }

@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod merge;
 pub mod parquet;
 pub mod protect;
+pub mod rank_times;
 pub mod results;
 pub mod run_dir;
 pub mod schema;

@@ -8,8 +8,8 @@ use crate::keys::{FlowColumns, KeyColumns, SweptColumn, swept};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet::{self, Compared, Written};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PARTS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, TASKS, Table, WORKLOAD,
-    file_name, schema,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PARTS, PER_SEED, POINTS, PORTS, RANK_TIMES, SAMPLES, SUMMARY, TASKS, Table,
+    WORKLOAD, file_name, schema,
 };
 use crate::stats::{METRICS, Metric};
 use arrow_array::{
@@ -160,6 +160,11 @@ impl Results {
     /// workload has tasks.
     pub fn parts(&self) -> Reader {
         self.read(&PARTS, |_| &[])
+    }
+    /// Returns how ranks spend the time of jobs at all points that are done; without rows unless ranks
+    /// of a workload compute.
+    pub fn rank_times(&self) -> Reader {
+        self.read(&RANK_TIMES, |_| &[])
     }
     /// Returns the time series of all points that are done; without rows unless the scenario
     /// records them.

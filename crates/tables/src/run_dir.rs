@@ -10,9 +10,10 @@ use crate::keys::FlowColumns;
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
 use crate::parquet::{self, GROUP_ROWS, Written};
 use crate::protect::{self, Kind, LOCK};
+use crate::rank_times::rank_times;
 use crate::results::{Of, Results};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, PACKETS, PARTS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, TASKS, Table, file_name,
+    AGENTS, CounterColumn, FLOWS, PACKETS, PARTS, POINT_TABLES, PORTS, RANK_TIMES, RUN_TABLES, SAMPLES, TASKS, Table, file_name,
 };
 use arrow_array::RecordBatchReader as _;
 use sim::Outcome;
@@ -145,6 +146,8 @@ impl RunDir {
             files.push(parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?);
             files.extend(write_if_any(&dir, &TASKS, &outcome.tasks, workloads)?);
             files.extend(write_if_any(&dir, &PARTS, &outcome.parts, workloads)?);
+            let rank_times = rank_times(&outcome.tasks, &outcome.parts, outcome.counters.end_ps);
+            files.extend(write_if_any(&dir, &RANK_TIMES, &rank_times, workloads)?);
             files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples, &[])?);
             files.extend(write_if_any(&dir, &AGENTS, &outcome.agents, &[])?);
             files.extend(write_if_any(&dir, &PACKETS, &outcome.packets, &[])?);

@@ -2,10 +2,11 @@
 //! value is read. The type, and whether the column may be null, follow from the accessor, so that
 //! no table can differ from its description.
 
+use crate::rank_times::RankTime;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
-use sim::tasks::{PartRow, TaskRow};
+use sim::tasks::{Parallelism, PartRow, TaskRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ pub const SCHEMA_VERSION: u32 = 7;
 const TABLES_VERSION: u32 = 6;
 
 /// The tables of a point, by name.
-pub const POINT_TABLES: [&str; 7] = [FLOWS.name, PORTS.name, TASKS.name, PARTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
+pub const POINT_TABLES: [&str; 8] =
+    [FLOWS.name, PORTS.name, TASKS.name, PARTS.name, RANK_TIMES.name, SAMPLES.name, AGENTS.name, PACKETS.name];
 
 /// The tables over all points of a run, by name.
 pub const RUN_TABLES: [&str; 2] = ["points", "summary"];
@@ -259,6 +261,7 @@ table! {
     name [""] "name of the task" => Word(|r| &r.name);
     iteration [""] "number of the iteration of the job, from 0" => U32(|r| r.iteration);
     operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.operation));
+    parallelism [""] "parallelism of a training job for which the ranks communicate: tensor, expert, data or pipeline; none: a computation, or a task of another workload" => Word(|r| r.parallelism.map_or("none", Parallelism::name));
     size_bytes ["bytes"] "size of the collective as nccl-tests define it; null: a computation" => OptU64(|r| r.collective.map(|moved| moved.bytes));
     parts [""] "ranks that take part" => U32(|r| r.parts);
     flows [""] "messages through the network" => U64(|r| r.flows);
@@ -280,6 +283,23 @@ table! {
     host [""] "number of the rank's host among the hosts, from 0" => U32(|r| r.host);
     start_ps ["ps"] "when the rank began its part, from the start of the run; null: it did not" => OptPs(|r| r.start_ps);
     finish_ps ["ps"] "when the rank ended its part; null: it did not" => OptPs(|r| r.finish_ps);
+}
+
+table! {
+    /// How the ranks of the jobs of a point spend their time.
+    RANK_TIMES: RankTime = "rank_times", "how ranks spend the time of a job, one row per rank for the job and one for each iteration; all times but `time_ps` add up to it exactly; only with workloads whose ranks compute", |_| &[];
+    workload [""] "name of the job's workload in the scenario" => Listed(|r| usize::from(r.workload));
+    iteration [""] "number of the iteration of the job, from 0; null: the whole job" => OptU64(|r| r.iteration.map(u64::from));
+    rank [""] "the rank" => U32(|r| r.rank);
+    time_ps ["ps"] "time of the job or the iteration, from the first start of a task to the last end, or to the end of the run if a task is unfinished" => Ps(|r| r.time_ps);
+    computation_ps ["ps"] "time in which the rank computes, without the collectives of tensor and expert groups for which its passes wait" => Ps(|r| r.computation_ps);
+    tensor_ps ["ps"] "time in collectives of its tensor group" => Ps(|r| r.tensor_ps);
+    expert_ps ["ps"] "time in collectives of its expert group" => Ps(|r| r.expert_ps);
+    data_ps ["ps"] "time in collectives of its data group without computing" => Ps(|r| r.data_ps);
+    pipeline_ps ["ps"] "time in which messages from or to another stage of the pipeline are under way and the rank does nothing else" => Ps(|r| r.pipeline_ps);
+    other_ps ["ps"] "time in collectives of other kinds without computing" => Ps(|r| r.other_ps);
+    bubble_ps ["ps"] "idle time before a message from or to another stage, before the first work and after the last" => Ps(|r| r.bubble_ps);
+    waiting_ps ["ps"] "idle time otherwise" => Ps(|r| r.waiting_ps);
 }
 
 table! {

@@ -3,6 +3,7 @@
 use crate::grouped::{Group, groups};
 use crate::hosts;
 use crate::jobs::Jobs;
+use crate::rank_times::RankTime;
 use sim::outcome::{Counters, Engine, FlowRow, PortRow};
 use sim::tasks::{PartRow, TaskRow};
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ impl<'a> Point<'a> {
     }
     /// Adds the tasks of programs and the parts of ranks in them.
     pub fn with_tasks(self, tasks: &[TaskRow], parts: &[PartRow]) -> Self {
-        Point { jobs: Jobs::of(tasks, parts), ..self }
+        Point { jobs: Jobs::of(tasks, parts, self.counters.end_ps), ..self }
     }
     fn of(flows: impl Iterator<Item = &'a FlowRow> + Clone, ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
         let flows = || flows.clone().filter(|flow| flow.measured);
@@ -352,7 +353,14 @@ metrics! {
         max_collective_s ["s"] "time of a collective, longest" = |p| Sorted::of(&p.jobs.collective_s).quantile(1000);
         mean_collective_spread_s ["s"] "time from the end of the first rank of a collective to the end of the last, mean" = |p| Sorted::of(&p.jobs.spread_s).mean();
         mean_bus_bandwidth_bps ["bps"] "bus bandwidth of a collective as nccl-tests define it: what each rank has to move at least, over the time of the collective; mean" = |p| Sorted::of(&p.jobs.bus_bandwidth_bps).mean();
-        exposed_communication [""] "share of the time of a job in which a rank takes part in a collective and does not compute, mean over the ranks that compute" = |p| Sorted::of(&p.jobs.exposed).mean();
+        computation_share [""] "share of the time of a job in which a rank computes, mean over the ranks that compute; computation_share, exposed_communication, bubble_share and waiting_share add up to 1" = |p| p.jobs.share(|rank| rank.computation_ps);
+        exposed_communication [""] "share of the time of a job in which a rank takes part in a collective or in a message between stages and does not compute, mean over the ranks that compute: the sum of the metrics below by kind, and of collectives of other kinds" = |p| p.jobs.share(RankTime::exposed_ps);
+        exposed_tensor [""] "part of exposed_communication in collectives of tensor groups" = |p| p.jobs.share_if_any(|rank| rank.tensor_ps);
+        exposed_expert [""] "part of exposed_communication in collectives of expert groups" = |p| p.jobs.share_if_any(|rank| rank.expert_ps);
+        exposed_data [""] "part of exposed_communication in collectives of data groups: gradients" = |p| p.jobs.share_if_any(|rank| rank.data_ps);
+        exposed_pipeline [""] "part of exposed_communication in messages between stages of a pipeline" = |p| p.jobs.share_if_any(|rank| rank.pipeline_ps);
+        bubble_share [""] "share of the time of a job in which a rank is idle before a message between stages, before its first work or after its last work, mean over the ranks that compute" = |p| p.jobs.share(|rank| rank.bubble_ps);
+        waiting_share [""] "share of the time of a job in which a rank is idle otherwise, mean over the ranks that compute" = |p| p.jobs.share(|rank| rank.waiting_ps);
     }
     machine: false, optional: false, window: true, of_flows: false, from: Rates {
         goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: papers on routing call it bisection bandwidth" = |p| p.goodput_bps();

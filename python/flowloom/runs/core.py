@@ -52,6 +52,9 @@ class Core(Protocol):
     def parts(self) -> Stream:
         """Returns one row per task and rank that takes part."""
 
+    def rank_times(self) -> Stream:
+        """Returns one row per rank for a job and for each iteration."""
+
     def samples(self) -> Stream:
         """Returns the time series."""
 

@@ -162,6 +162,29 @@ class Data(Sweep):
         """
         return self._table("parts", columns, at)
 
+    def rank_times(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """Returns how ranks spend the time of jobs: computation, communication by kind, and waiting.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to read; by default all.
+        at : mapping, optional
+            The points to read, as for `select`; by default all.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per rank for the whole job (`iteration` is null) and one for each iteration.
+            All other times add up to `time_ps`. Empty unless ranks of a workload compute.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column, or a key is not swept.
+        """
+        return self._table("rank_times", columns, at)
+
     def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """Returns the time series, which the table `[sample]` of the scenario asks for.
 

@@ -24,6 +24,7 @@ METRICS = (
     "not_started",
     "mean_iteration_s",
     "exposed_communication",
+    "bubble_share",
     "mean_bus_bandwidth_bps",
     "deadline_miss_rate",
     "mean_slowdown",

@@ -282,7 +282,7 @@ mod tests {
             not_before: Time(not_before),
             ..Wait::new(&on.iter().map(|flow| base::FlowId(*flow)).collect::<Vec<_>>(), Dur::ZERO)
         };
-        let task = Task { name: "forward 0".to_owned(), iteration: 0, collective: None };
+        let task = Task { name: "forward 0".to_owned(), iteration: 0, collective: None, parallelism: None };
         let part = |begin| TaskPart { task: 0, rank: 0, host: base::HostId(0), moments: [begin, 0] };
         let tasks = RunTasks {
             all: vec![RunTask { workload: 0, group: 0, task }],

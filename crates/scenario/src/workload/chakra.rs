@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
                 let moved = collective.kind.moved(collective.bytes, members.len() as u32);
                 let own = if name.is_empty() { String::new() } else { format!(" {name}") };
                 let name = format!("{}{own} {number}", moved.operation);
-                let task = program.task(Task { name, iteration: 0, collective: Some(moved) });
+                let task = program.task(Task { name, iteration: 0, collective: Some(moved), parallelism: None });
                 let ends = collective.run(self.params.algorithm, task, &taking_part, &mut program);
                 for (member, end) in taking_part.iter().zip(ends) {
                     program.span(task, member.rank, member.begin, end);
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
             if node.kind() != NodeType::Other || self.time(rank, node)? == Dur::ZERO {
                 continue;
             }
-            let task = program.task(Task { name: format!("node {}", node.id), iteration: 0, collective: None });
+            let task = program.task(Task { name: format!("node {}", node.id), iteration: 0, collective: None, parallelism: None });
             let op = begun[&(rank, node.id)];
             program.span(task, rank, op, op);
         }

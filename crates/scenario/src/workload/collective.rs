@@ -145,14 +145,19 @@ impl<'a> PlacedCollective<'a> {
         let mut ends: Vec<u32> = Vec::new();
         let moved = collective.op.moved(collective.bytes, n);
         for iteration in 0..self.params.iterations {
+            let computes = self.params.compute > Dur::ZERO && iteration > 0;
+            let computation = Task { name: "compute".to_owned(), iteration, collective: None, parallelism: None };
+            let computation = computes.then(|| program.task(computation));
             for (i, member) in members.iter_mut().enumerate() {
                 let mut after: Vec<u32> = ends.get(i).copied().into_iter().collect();
-                if self.params.compute > Dur::ZERO && iteration > 0 {
-                    after = vec![program.add(member.rank, Act::Compute(self.params.compute), after, 0)];
+                if let Some(task) = computation {
+                    let op = program.add(member.rank, Act::Compute(self.params.compute), after, 0);
+                    program.span(task, member.rank, op, op);
+                    after = vec![op];
                 }
                 member.begin = program.add(member.rank, Act::Compute(Dur::ZERO), after, 0);
             }
-            let task = program.task(Task { name: collective.op.show(), iteration, collective: Some(moved) });
+            let task = program.task(Task { name: collective.op.show(), iteration, collective: Some(moved), parallelism: None });
             ends = collective.add(&mut program, task, &members);
             members.iter().zip(&ends).for_each(|(member, end)| program.span(task, member.rank, member.begin, *end));
         }

@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn a_part_of_a_task_lasts_from_the_start_of_an_operation_to_the_end_of_another() {
         let mut program = Program::new(2);
-        let task = |name: &str| Task { name: name.to_owned(), iteration: 0, collective: None };
+        let task = |name: &str| Task { name: name.to_owned(), iteration: 0, collective: None, parallelism: None };
         let (compute, exchange) = (program.task(task("compute")), program.task(task("exchange")));
         let first = program.add(0, Act::Compute(Dur(5)), Vec::new(), 0);
         let send = program.add(0, message(1, 0), vec![first], 0);
@@ -620,7 +620,7 @@ mod tests {
             let with_joins = draw(&program, few);
             prop_assert_eq!(&testing::starts(&with_joins.flows, &with_joins.joins, &takes), &starts);
             // The same with moments of tasks.
-            let task = program.task(Task { name: "all".to_owned(), iteration: 0, collective: None });
+            let task = program.task(Task { name: "all".to_owned(), iteration: 0, collective: None, parallelism: None });
             for rank in 0..3 {
                 (0..program.ranks[rank as usize].len() as u32).for_each(|op| program.span(task, rank, op, op));
             }

@@ -24,6 +24,34 @@ pub struct Task {
     pub iteration: u32,
     /// What the task moves between its ranks; `None`: it is a computation.
     pub collective: Option<Moved>,
+    /// The parallelism of a training job that makes its ranks communicate; `None`: the task is a
+    /// computation, or the workload does not know.
+    pub parallelism: Option<Parallelism>,
+}
+
+/// A parallelism of a training job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Parallelism {
+    /// The ranks of a tensor group reduce activations within a pass, which waits for them.
+    Tensor,
+    /// Ranks send tokens to experts and back within a pass, which waits for them.
+    Expert,
+    /// Replicas reduce gradients.
+    Data,
+    /// A stage sends the results of a pass to the next stage: a message, not a collective.
+    Pipeline,
+}
+
+impl Parallelism {
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Parallelism::Tensor => "tensor",
+            Parallelism::Expert => "expert",
+            Parallelism::Data => "data",
+            Parallelism::Pipeline => "pipeline",
+        }
+    }
 }
 
 /// What a collective moves.

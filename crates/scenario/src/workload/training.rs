@@ -243,7 +243,6 @@ impl PlanFlows for Params {
             ("all_to_all", no_experts),
             ("skew", no_experts),
             ("top", no_experts || self.dispatch != Auto::Auto && self.forward != Auto::Auto),
-            ("optimizer", self.iterations == 1),
             ("schedule", self.pipeline == 1 && self.microbatches == 1),
             ("hidden", given),
             ("sequence", self.hidden.is_none()),

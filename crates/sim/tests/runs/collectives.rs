@@ -111,9 +111,12 @@ fn an_all_to_all_takes_the_time_of_its_bytes() {
 #[test]
 fn iterations_follow_one_another() {
     let outcome = run(&text("bytes = '1MB'\niterations = 3\ncompute = '30us'"));
-    let times: Vec<_> = outcome.tasks.iter().map(|task| (task.iteration, task.parts, task.collective.unwrap().operation)).collect();
+    let (computations, collectives): (Vec<_>, Vec<_>) = outcome.tasks.iter().partition(|task| task.collective.is_none());
+    let times: Vec<_> = collectives.iter().map(|task| (task.iteration, task.parts, task.collective.unwrap().operation)).collect();
     assert_eq!(times, [0, 1, 2].map(|iteration| (iteration, HOSTS as u32, "all_reduce")));
-    for pair in outcome.tasks.windows(2) {
+    let times: Vec<_> = computations.iter().map(|task| (task.iteration, task.parts, task.name.as_str())).collect();
+    assert_eq!(times, [1, 2].map(|iteration| (iteration, HOSTS as u32, "compute")));
+    for pair in collectives.windows(2) {
         let parts = |group| outcome.parts.iter().filter(move |part| part.group_id == group);
         for (before, after) in parts(pair[0].group_id).zip(parts(pair[1].group_id)) {
             assert_eq!(before.rank, after.rank);
@@ -135,6 +138,7 @@ fn parts_of_a_run_have_one_time_line() {
     let own = "[workload.w]\nkind = 'collective'\nbytes = '300KB'\niterations = 2\ncompute = '5us'\n";
     let plan = plan(&format!("{net}{own}{}", system("dctcp", "100pkt")));
     let one = run_point(&plan.points[0]);
-    assert_eq!((one.tasks.len(), one.parts.len()), (2, 16));
+    // Two collectives, and the computations between them.
+    assert_eq!((one.tasks.len(), one.parts.len()), (3, 24));
     assert_equal(&one, &run_in_parts(&plan.points[0], 4, 2), "four parts");
 }

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 META = Meta(
-    "Time of an iteration, and communication that no computation hides: by system, or against the swept key",
+    "Time of an iteration, communication that no computation hides, and the pipeline bubble: by system, or against the swept key",
     needs="summary",
 )
 
-ITERATIONS = ("mean_iteration_s", "max_iteration_s", "exposed_communication")
+ITERATIONS = ("mean_iteration_s", "max_iteration_s", "exposed_communication", "bubble_share")
 
 
 def draw(results: Data, x: str | None = None, at: At = None) -> Figure:

@@ -5,7 +5,7 @@ use super::{Params, Schedule};
 use crate::workload::collectives::messages::{Begun, Member, Messages, SlicedData, Step};
 use crate::workload::collectives::{Algorithm, Collective, CollectiveOp, MOST_MESSAGES, zipf};
 use crate::workload::program::{Act, Placed, Program};
-use crate::workload::tasks::{Moved, Task};
+use crate::workload::tasks::{Moved, Parallelism, Task};
 use base::{Dur, Rng};
 use std::ops::Range;
 
@@ -153,8 +153,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn task(&mut self, name: String, collective: Option<Moved>) -> u32 {
-        self.program.task(Task { name, iteration: self.iteration, collective })
+    /// Adds a computation.
+    fn computation(&mut self, name: String) -> u32 {
+        self.program.task(Task { name, iteration: self.iteration, collective: None, parallelism: None })
+    }
+    /// Adds a collective or a message.
+    fn communication(&mut self, name: String, moved: Moved, parallelism: Parallelism) -> u32 {
+        let iteration = self.iteration;
+        self.program.task(Task { name, iteration, collective: Some(moved), parallelism: Some(parallelism) })
     }
     /// Adds an operation of a rank that takes a time after its last operation and after others.
     fn compute(&mut self, rank: u32, time: Dur, more: &[u32]) -> u32 {
@@ -170,13 +176,19 @@ impl Run<'_> {
         }
     }
     /// Adds a collective of members. Returns by member the operation that ends its part.
-    fn collective(&mut self, name: String, collective: &Collective, members: &[Member]) -> Result<Vec<u32>, String> {
+    fn collective(
+        &mut self,
+        name: String,
+        parallelism: Parallelism,
+        collective: &Collective,
+        members: &[Member],
+    ) -> Result<Vec<u32>, String> {
         let local = is_local(members);
         self.messages += if local { 2 * members.len() as u64 } else { collective.messages(members) };
         if self.messages > MOST_MESSAGES {
             return Err(format!("the ranks send more than {MOST_MESSAGES} messages, which do not fit into memory"));
         }
-        let task = self.task(name, Some(collective.op.moved(collective.bytes, members.len() as u32)));
+        let task = self.communication(name, collective.op.moved(collective.bytes, members.len() as u32), parallelism);
         let ends = if local {
             collective.add_within_server(&mut self.program, task, members)
         } else {
@@ -186,13 +198,19 @@ impl Run<'_> {
         Ok(ends)
     }
     /// Adds a collective of each group, after which the ranks go on.
-    fn blocking(&mut self, name: &str, collective: &Collective, groups: &[Vec<u32>]) -> Result<(), String> {
+    fn blocking(
+        &mut self,
+        name: &str,
+        parallelism: Parallelism,
+        collective: &Collective,
+        groups: &[Vec<u32>],
+    ) -> Result<(), String> {
         for group in groups.iter().filter(|group| group.len() > 1) {
             let begins: Vec<u32> = group.iter().map(|rank| self.compute(*rank, Dur::ZERO, &[])).collect();
             let first = group[0];
             let stride = group[1] - first;
             let members = self.job.members(group, |rank| begins[((rank - first) / stride) as usize]);
-            let ends = self.collective(name.to_owned(), collective, &members)?;
+            let ends = self.collective(name.to_owned(), parallelism, collective, &members)?;
             group.iter().zip(ends).for_each(|(rank, end)| self.last[*rank as usize] = end);
         }
         Ok(())
@@ -228,10 +246,12 @@ impl Run<'_> {
                 }
             }
         }
+        let optimizer = (p.optimizer > Dur::ZERO).then(|| self.computation("optimizer".to_owned()));
         for rank in 0..self.job.ranks() {
             let reduced: Vec<u32> = self.reduced[rank as usize].into_iter().collect();
             self.compute(rank, Dur::ZERO, &reduced);
-            self.compute(rank, p.optimizer, &[]);
+            let op = self.compute(rank, p.optimizer, &[]);
+            optimizer.iter().for_each(|task| self.program.span(*task, rank, op, op));
         }
         Ok(())
     }
@@ -278,7 +298,7 @@ impl Run<'_> {
         if is_output && forward {
             self.compute_all(ranks.clone(), sizes.output);
         }
-        let task = self.task(format!("{word} {m}{at_stage}"), None);
+        let task = self.computation(format!("{word} {m}{at_stage}"));
         for (rank, begin) in ranks.clone().zip(begins) {
             self.program.span(task, rank, begin, self.last[rank as usize]);
         }
@@ -311,10 +331,10 @@ impl Run<'_> {
         let halves = [Dur(time.0 / 2), Dur(time.0 - time.0 / 2)];
         for (half, time) in halves.into_iter().enumerate() {
             let experts = if half == second { &experts[..] } else { &[] };
-            self.blocking(&format!("all_to_all {name} layer {layer}"), &exchange, experts)?;
+            self.blocking(&format!("all_to_all {name} layer {layer}"), Parallelism::Expert, &exchange, experts)?;
             self.compute_all(job.stage(stage), time);
-            self.blocking(&format!("all_reduce {name} layer {layer}"), &reduce, &tensor)?;
-            self.blocking(&format!("all_to_all {name} layer {layer}"), &exchange, experts)?;
+            self.blocking(&format!("all_reduce {name} layer {layer}"), Parallelism::Tensor, &reduce, &tensor)?;
+            self.blocking(&format!("all_to_all {name} layer {layer}"), Parallelism::Expert, &exchange, experts)?;
         }
         Ok(())
     }
@@ -335,7 +355,8 @@ impl Run<'_> {
                 let members = self.job.members(group, |rank| begins[((rank - group[0]) / stride) as usize]);
                 let what = if of_experts { "expert gradients" } else { "gradients" };
                 let at_stage = if self.job.p.pipeline > 1 { format!(" at stage {stage}") } else { String::new() };
-                let ends = self.collective(format!("all_reduce {what} {number}{at_stage}"), &reduce, &members)?;
+                let name = format!("all_reduce {what} {number}{at_stage}");
+                let ends = self.collective(name, Parallelism::Data, &reduce, &members)?;
                 group.iter().zip(ends).for_each(|(rank, end)| self.reduced[*rank as usize] = Some(end));
             }
         }
@@ -355,7 +376,7 @@ impl Run<'_> {
         if self.messages > MOST_MESSAGES {
             return Err(format!("the ranks send more than {MOST_MESSAGES} messages, which do not fit into memory"));
         }
-        let task = self.task(name, Some(CollectiveOp::Send.moved(bytes, 2)));
+        let task = self.communication(name, CollectiveOp::Send.moved(bytes, 2), Parallelism::Pipeline);
         let begin = self.program.add(from, Act::Compute(Dur::ZERO), vec![self.last[from as usize]], 0);
         // The receiver is ready from the start.
         let ready = self.program.add(to, Act::Compute(Dur::ZERO), Vec::new(), 0);
@@ -366,6 +387,7 @@ impl Run<'_> {
         }
         let ends = messages.end();
         self.program.span(task, from, begin, ends[0]);
+        self.program.span(task, to, ready, ends[1]);
         Ok(ends[1])
     }
 }
