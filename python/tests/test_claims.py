@@ -61,7 +61,7 @@ class Made:
     def whole(self) -> list[Path]:
         raise NotImplementedError
 
-    flows = ports = tasks = parts = samples = agents = packets = summary = by_size = series = groups = _none
+    flows = ports = tasks = parts = rank_times = samples = agents = packets = summary = by_size = series = groups = _none
 
 
 def made(values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> Mapping[str, Results]:
