@@ -116,8 +116,8 @@ const METRICS_HEAD: &str = "## Metrics
 One value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.
 
 The *window* is the measurement window, from the first start of a flow to the last unless `[measure]` sets another (`flowloom explain measure`). If
-all flows start at the same time, the window ends when the last flow finishes or, if flows remain unfinished, when the run ends. With programs (`training`,
-`collective`, GOAL and others whose flows start when other flows have ended), the window is the whole job.
+all flows start at the same time, the window ends when the last flow finishes or, if flows remain unfinished, when the run ends. With programs of
+ranks and other workloads whose flows start when other flows have ended, the window is the whole job.
 `points` has the start and the end of the window. Metrics of the window are exact: counters are read at both ends.
 
 ";

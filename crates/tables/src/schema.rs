@@ -261,7 +261,7 @@ table! {
     name [""] "name of the task" => Word(|r| &r.name);
     iteration [""] "number of the iteration of the job, from 0" => U32(|r| r.iteration);
     operation [""] "operation of the collective, such as all_reduce; compute: the task is a computation" => Word(|r| r.collective.map_or("compute", |moved| moved.operation));
-    parallelism [""] "parallelism of a training job for which the ranks communicate: tensor, expert, data or pipeline; none: a computation, or a task of another workload" => Word(|r| r.parallelism.map_or("none", Parallelism::name));
+    parallelism [""] "parallelism of a job for which the ranks communicate: tensor, expert, data or pipeline; none: a computation, or a task of another workload" => Word(|r| r.parallelism.map_or("none", Parallelism::name));
     size_bytes ["bytes"] "size of the collective as nccl-tests define it; null: a computation" => OptU64(|r| r.collective.map(|moved| moved.bytes));
     parts [""] "ranks that take part" => U32(|r| r.parts);
     flows [""] "messages through the network" => U64(|r| r.flows);
