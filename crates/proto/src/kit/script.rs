@@ -91,7 +91,8 @@ pub struct AllAuto(pub &'static Entry);
 
 impl Reader for AllAuto {
     fn get(&mut self, key: &'static str) -> Option<Raw> {
-        let implied = self.0.meta.implies.iter().find(|(name, _)| name.split_once('.').is_some_and(|(_, own)| own == key));
+        let own = |name: &str| ["transport.", "policy."].iter().any(|slot| name.strip_prefix(slot) == Some(key));
+        let implied = self.0.meta.implies.iter().find(|(name, _)| own(name));
         let value = if can_be_auto(self.0).contains(&key) { Some("auto") } else { implied.map(|(_, value)| *value) };
         value.map(|value| Raw::Str(value.to_owned()))
     }

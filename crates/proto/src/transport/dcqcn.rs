@@ -370,7 +370,7 @@ mod tests {
         let mut state = rules.open(Time::ZERO);
         rules.on_notification(&mut state, Time::ZERO);
         for k in 0..5 {
-            for _ in 0..9542 {
+            for _ in 0..9541 {
                 assert_eq!(state.rate.bps(), 40_000_000_000 - (20_000_000_000 >> k), "{k} expiries");
                 rules.on_sent(&mut state, 1048, Time::ZERO);
             }
