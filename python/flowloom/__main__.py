@@ -234,12 +234,12 @@ def table(options: Options) -> int:
 def summary(options: Options) -> int:
     """Prints the summary of results folders, as at the end of a run."""
     from flowloom.api.results import Results
-    from flowloom.runs import steadiness
+    from flowloom.runs import failures, steadiness
 
     for folder in folders(options):
         results = Results.open(folder)
         say(results.table())
-        for warning in steadiness.unsteady(results):
+        for warning in [*steadiness.unsteady(results), *failures.untouched(results)]:
             console.complain(f"warning: {warning}")
     return int(options.get("exit") or 0)
 

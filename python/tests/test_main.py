@@ -92,3 +92,13 @@ def test_stopping_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_core, "main", stop)
     assert main([]) == 130
+
+
+def test_run_names_failures_that_touched_no_traffic(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "idle.toml"
+    flow = '[workload.all]\nkind = "long"\nsize = "15KB"\npairs = "h0->h1"\n'
+    event = '[failure]\nunreachable = "run"\n[[event]]\nat = "5us"\nnode = "h2"\n'
+    text = f'end = "40ms"\n[topology]\nkind = "star"\nhosts = 3\n{flow}[[system]]\ntransport = "newreno"\n{event}'
+    scenario.write_text(text, encoding="utf-8")
+    assert main(["run", str(scenario), "--out", str(tmp_path / "idle")]) == 0
+    assert "a failure touched no traffic at all points: h2, down from 5us to the end" in capfd.readouterr().err

@@ -40,7 +40,7 @@ mod run;
 mod start;
 pub mod tasks;
 mod timeline;
-pub mod untouched;
+mod untouched;
 pub mod why;
 
 pub use {base, fabric, proto, scenario};

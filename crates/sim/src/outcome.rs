@@ -6,7 +6,6 @@
 use crate::order::EventOrder;
 use crate::parallel::cut::Uncut;
 use crate::tasks::{PartRow, TaskRow};
-use crate::untouched::Untouched;
 use base::registry::Counter;
 use base::{Dur, LinkId, Time};
 use fabric::net::Net;
@@ -57,6 +56,17 @@ pub struct Outcome {
     pub chosen: Vec<ChosenValue>,
     /// The failures that touched no traffic, by time.
     pub untouched: Vec<Untouched>,
+}
+
+/// A failure that touched no traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untouched {
+    /// The cable or node that went down.
+    pub target: String,
+    /// When it went down.
+    pub from_ps: u64,
+    /// When it came up again; `None` if it stayed down.
+    pub until_ps: Option<u64>,
 }
 
 /// The engine that simulated the flows of a run.

@@ -5,24 +5,13 @@
 //! was lost or took another way because of it. A failure of a link that flows could have taken, but did not, is not
 //! found.
 
-use crate::outcome::{FlowRow, PortRow};
+use crate::outcome::{FlowRow, PortRow, Untouched};
 use base::{HostId, LinkId, NodeId};
 use fabric::net::Net;
 use fabric::routes::Routes;
 use scenario::RunSpec;
 use scenario::event::Holds;
 use std::collections::BTreeSet;
-
-/// A failure that touched no traffic.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Untouched {
-    /// The cable or node that went down.
-    pub target: String,
-    /// When it went down.
-    pub from_ps: u64,
-    /// When it came up again; `None` if it stayed down.
-    pub until_ps: Option<u64>,
-}
 
 /// Returns the failures of a run that touched no traffic, by time. `end_ps` is the end of the run.
 pub fn untouched(spec: &RunSpec, healthy: &Routes, flows: &[FlowRow], ports: &[PortRow], end_ps: u64) -> Vec<Untouched> {

@@ -11,8 +11,7 @@ use base::Dur;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
 use sim::cut::Uncut;
-use sim::outcome::{Deadlock, Engine, PortRow};
-use sim::untouched::Untouched;
+use sim::outcome::{Deadlock, Engine, PortRow, Untouched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

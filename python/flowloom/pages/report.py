@@ -17,7 +17,7 @@ from flowloom.figures import plots, style
 from flowloom.figures.drawing import NoDataError, groups, one_per_system, titled
 from flowloom.pages import explore
 from flowloom.pages.web import web
-from flowloom.runs import programs, steadiness, tables
+from flowloom.runs import failures, programs, steadiness, tables
 from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data
 
@@ -130,14 +130,7 @@ def warnings(results: Data) -> list[str]:
         found.append(f"{never:.0f} flows never began, since flows that they wait for did not finish; no metric counts them")
     found += steadiness.unsteady(results)
     found += [f"deadlock in {row['point']}: {row['deadlock']}" for row in results.points().to_pylist() if row.get("deadlock")]
-    untouched = [(str(row["point"]), str(row["untouched"])) for row in results.points().to_pylist() if row.get("untouched")]
-    for text in dict.fromkeys(text for _, text in untouched):
-        points = [point for point, other in untouched if other == text]
-        where = "at all points" if len(points) == len(results.runs) else f"in {len(points)} points (first: {points[0]})"
-        found.append(
-            f"a failure touched no traffic {where}: {text}; its links lost no packet, and no flow that was open then "
-            "had a path over them"
-        )
+    found += failures.untouched(results)
     if len(results.seeds) == 1:
         found.append("one seed only: there are no confidence intervals, and differences may be due to chance")
     return found

@@ -38,7 +38,8 @@ fn every_value_that_auto_stands_for_is_recorded() {
         AnyParams::read(entry.name, &mut script::AllAuto(entry)).expect("an entry of the room").build(&env);
         let mut recorded: Vec<_> = chosen.into_values().into_iter().map(|(key, _)| key).collect();
         let mut wanted = script::can_be_auto(entry);
-        (recorded.sort_unstable(), wanted.sort_unstable());
+        recorded.sort_unstable();
+        wanted.sort_unstable();
         assert_eq!(recorded, wanted, "{}: resolve parameters with `Env::auto`", entry.name);
     }
 }

@@ -287,7 +287,8 @@ mod tests {
             AnyParams::read(entry.name, &mut script::AllAuto(entry)).expect("an entry of the room").build(&env);
             let (mut recorded, mut wanted): (Vec<_>, _) =
                 (chosen.into_values().into_iter().map(|(key, _)| key).collect(), script::can_be_auto(entry));
-            (recorded.sort_unstable(), wanted.sort_unstable());
+            recorded.sort_unstable();
+            wanted.sort_unstable();
             assert_eq!(recorded, wanted, "{}: resolve parameters with `Env::auto`", entry.name);
             given += wanted.len();
         }
