@@ -32,7 +32,8 @@ fn a_long_flow_begins_with_the_next_phase_and_then_fills_the_link() {
     assert!((start + 999 * PACKET * 28 / 29..=start + 1000 * PACKET + rtt).contains(&last), "{last} ps");
 }
 
-/// All hosts send to all others. More rounds match more hosts. Little waits: tokens leave at the rate of the link.
+/// All hosts send to all others. More rounds match more hosts. Little waits, since tokens leave at the rate of the link: at most
+/// the packets of a window (8.8 us with full packets both ways, 7.3 packets) and two control packets for each other host.
 #[test]
 fn more_rounds_use_more_of_the_links() {
     let hosts = |src: u32| (0..9).filter(move |dst| *dst != src).map(move |dst| (src, dst, 1_460_000, 0));
@@ -41,7 +42,7 @@ fn more_rounds_use_more_of_the_links() {
     let times = ["1", "2", "4"].map(|rounds| {
         let outcome = star("dcpim-all", &rows, rounds);
         let most = outcome.ports.iter().map(|port| port.max_queue_bytes).max();
-        assert!(most.is_some_and(|most| most <= 6 * 1500), "{rounds}: {most:?}");
+        assert!(most.is_some_and(|most| most <= 8 * 1500 + 16 * 40), "{rounds}: {most:?}");
         last(&outcome)
     });
     assert!(times[0] > times[1] && times[1] > times[2] && times[2] < ideal * 5 / 4, "{times:?}, at full use {ideal} ps");

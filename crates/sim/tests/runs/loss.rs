@@ -100,7 +100,7 @@ fn as_many_packets_are_retransmitted_as_were_dropped() {
              pairs = '{pairs}'\nsize = '5MB'\nstagger = '37us'\n[[system]]\nlabel = 'x'\ntransport = {{ kind = '{name}'{sack} }}\n\
              qdisc = {{ kind = 'droptail', limit = '60pkt' }}\n"
         ));
-        let drops: u64 = outcome.ports.iter().map(|port| port.drops).sum();
+        let drops: u64 = outcome.flows.iter().map(|flow| flow.drops).sum();
         let resent: u64 = outcome.flows.iter().map(|flow| flow.retx_packets).sum();
         assert!(drops > 10, "{name}, {flows} flows: {drops} drops");
         assert!(
