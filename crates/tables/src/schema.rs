@@ -1,6 +1,5 @@
-//! The definition of every column of every table: its name, its unit, its description and how its
-//! value is read. The type, and whether the column may be null, follow from the accessor, so that
-//! no table can differ from its description.
+//! The definition of every column of every table: name, unit, description and how its value is read. The type, and whether
+//! the column may be null, follow from the accessor, so that no table can differ from its description.
 
 use crate::rank_times::RankTime;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};

@@ -50,13 +50,14 @@ impl Sack {
         *self = Sack::default();
     }
     /// Begins a recovery: the first segment, which is that at `first`, is retransmitted, whatever the window is (section 5
-    /// step 4.3), and later all lost bytes, also those that the recovery before has retransmitted.
-    pub fn begin(&mut self, first: Range<u64>) {
-        (self.high_rxt, self.rescue_rxt) = (first.end, first.end);
-    }
-    /// As [`Sack::begin`], for a sender that finds lost retransmissions: what the recovery before has retransmitted is in
-    /// flight until it is known to be lost (RFC 8985 section 3.2). Returns whether the first segment is retransmitted.
-    pub fn begin_again(&mut self, first: Range<u64>) -> bool {
+    /// step 4.3), and later all lost bytes, also those that the recovery before has retransmitted. For a sender that
+    /// `finds_lost` retransmissions these are in flight until they are known to be lost (RFC 8985 section 3.2). Returns
+    /// whether the first segment is retransmitted.
+    pub fn begin(&mut self, first: Range<u64>, finds_lost: bool) -> bool {
+        if !finds_lost {
+            (self.high_rxt, self.rescue_rxt) = (first.end, first.end);
+            return true;
+        }
         self.rescue_rxt = self.rescue_rxt.max(first.end);
         let lost = self.high_rxt <= first.start || self.lost_again.iter().next().is_some_and(|range| range.start == first.start);
         if lost {

@@ -469,11 +469,10 @@ impl<S> Sender<S> {
         self.lose(Cause::Duplicates, flight, control);
         self.window.cwnd = self.window.ssthresh;
         let first = self.snd_una..self.end.min(self.snd_una + config.smss);
-        self.resend = true;
-        match &mut self.sack {
-            Some(sack) if C::deliveries(&mut self.control).is_some() => self.resend = sack.begin_again(first),
-            Some(sack) => sack.begin(first),
-            None => self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss,
+        let finds_lost = C::deliveries(&mut self.control).is_some();
+        self.resend = self.sack.as_mut().is_none_or(|sack| sack.begin(first, finds_lost));
+        if self.sack.is_none() {
+            self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss;
         }
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
