@@ -356,7 +356,7 @@ def cut(folder: Path) -> Results:
 
 def test_a_summary_says_how_many_seeds_there_are(results: Results, traced: Results, tmp_path: Path) -> None:
     assert "95 % confidence interval over 3 seeds" in results.table().note and "one seed, no intervals" in traced.table().note
-    assert "over 1 to 3 seeds;" in cut(tmp_path).table().note
+    assert "over 1 to 3 seeds" in cut(tmp_path).table().note
 
 
 def test_no_two_columns_have_one_name() -> None:
