@@ -34,8 +34,8 @@
 //!   arrived. Recovery begins with a NACK or a timeout, and a timeout resends the first missing
 //!   packet and those below the last one that has arrived.
 //! - A bound of the bytes in flight counts the wire, as rates and queues do: the payload in flight is that of full packets
-//!   which take the bound with their headers. HPCC's simulator bounds payload by bytes of the wire; for HPCC this changes mean
-//!   completion times by 1 %.
+//!   which take the bound with their headers. HPCC's simulator bounds payload by bytes of the wire (`window_unit = "payload"`); for HPCC
+//!   this changes mean completion times by 1 %.
 
 mod control;
 mod options;
@@ -50,7 +50,7 @@ use crate::packet::{Kind, Packet};
 use crate::turns::RoundRobin;
 use base::{Dur, FlowId, FlowMap, HostId, Time, TimerKey};
 pub use control::{Acked, RateControl};
-pub use options::{Bound, Options, QueuePairs, Recovery, RoceConfig};
+pub use options::{Bound, Options, QueuePairs, Recovery, RoceConfig, WindowUnit};
 use sender::QueuePair;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -31,6 +31,16 @@ base::choice! {
 }
 
 base::choice! {
+    /// The unit of the bytes in flight.
+    pub enum WindowUnit {
+        /// Bytes on the wire, as rates and queues have.
+        Wire = "wire",
+        /// Payload.
+        Payload = "payload",
+    }
+}
+
+base::choice! {
     /// Which messages share a queue pair.
     pub enum QueuePairs {
         /// None: every message has a queue pair of its own, which starts with the first rate.
@@ -50,9 +60,12 @@ base::params! {
         queue_pairs: QueuePairs = "message", "HPCC's simulator: a queue pair per flow; MPI and collective libraries: one per peer or channel";
         /// How lost packets are recovered: `go_back_n`, or `irn` (selective retransmission).
         recovery: Recovery = "go_back_n", "InfiniBand architecture, section 9.7; Mittal et al., SIGCOMM 2018: `irn`";
-        /// Bound of the bytes in flight, with the headers of full packets: `none`, `bdp`, or `rate`, which is the
-        /// present rate times `base_rtt`; `auto`: `none` with go-back-N, `bdp` with IRN.
+        /// Bound of the bytes in flight: `none`, `bdp`, or `rate`, which is the present rate times
+        /// `base_rtt`; `auto`: `none` with go-back-N, `bdp` with IRN.
         window: Bound = "auto", "RoCE NICs have none; Mittal et al. section 3.2: BDP-FC";
+        /// What this bound counts: bytes on the wire (the payload of full packets that take the bound with their headers),
+        /// or payload, so that more bytes are in flight.
+        window_unit: WindowUnit = "wire", "HPCC and PowerTCP, Algorithms 1: rates, queues and windows have one unit; their simulators: payload", quiet;
         /// The round trip of an unloaded path; `auto`: the longest of the network, a full packet
         /// out and a bare header back.
         base_rtt: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(1)), "HPCC section 3.3: T, the same for all flows";
@@ -124,7 +137,10 @@ impl Options {
             line: env.nic_rate,
             min_rate: env.auto("min_rate", self.min_rate, Rate((env.nic_rate.bps() / 1000).max(1))),
             base_rtt,
-            payload_time: Dur((u128::from(base_rtt.0) * u128::from(mss) / u128::from(mss + u64::from(header))) as u64),
+            payload_time: match self.window_unit {
+                WindowUnit::Wire => Dur((u128::from(base_rtt.0) * u128::from(mss) / u128::from(mss + u64::from(header))) as u64),
+                WindowUnit::Payload => base_rtt,
+            },
             irn,
             queue_pairs: self.queue_pairs,
             bound,
@@ -149,7 +165,7 @@ pub struct RoceConfig {
     pub min_rate: Rate,
     /// The round trip of an unloaded path.
     pub base_rtt: Dur,
-    /// The part of this round trip in which a full link carries payload.
+    /// The time in which a full link carries the payload that the bound of the bytes in flight allows at its rate.
     pub payload_time: Dur,
     /// Whether lost packets are resent selectively.
     pub irn: bool,
@@ -174,8 +190,7 @@ impl RoceConfig {
         // Rounded to the nearest; a conversion to an integer saturates.
         Rate(((bps + 0.5) as u64).clamp(self.min_rate.bps(), self.line.bps().max(self.min_rate.bps())))
     }
-    /// Returns the largest number of payload bytes in flight at a rate: those of full packets that take the bound on the
-    /// wire. Rates and the telemetry of queues count headers, and so do the laws of HPCC and PowerTCP.
+    /// Returns the largest number of payload bytes in flight at a rate.
     pub fn window(&self, rate: Rate) -> u64 {
         match self.bound {
             Bound::None | Bound::Auto => u64::MAX,

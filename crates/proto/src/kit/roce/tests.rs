@@ -67,6 +67,7 @@ fn defaults_follow_the_network() {
     assert_eq!((irn.bound, irn.rto, irn.rto_low), (Bound::Bdp, Dur::from_ns(387_840), Dur::from_ns(387_840)));
     // 16 160 bytes on the wire are 10.77 packets, with 1460 bytes of payload each.
     assert_eq!((irn.window(Rate(1)), config(|o| o.window = Bound::Rate).window(Rate(500_000_000))), (15_729, 7_864));
+    assert_eq!(config(|o| (o.window, o.window_unit) = (Bound::Bdp, WindowUnit::Payload)).window(Rate(1)), 16_160);
     let room = Options::defaults().config(&script::env(), 42);
     assert_eq!((room.mss, room.header), (1418, 82));
 }
