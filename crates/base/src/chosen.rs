@@ -1,8 +1,8 @@
-//! Records the values that `auto` stands for.
+//! Records the values chosen for `auto`.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The parameters of an entry that are `auto`, each with the value that it stands for.
+/// The parameters of an entry that are `auto`, each with the value chosen for it.
 #[derive(Debug, Default)]
 pub struct Chosen(Mutex<Vec<(&'static str, String)>>);
 

@@ -146,7 +146,7 @@ pub struct Env<'a> {
     pub given: &'a Given,
     /// The traffic that each workload offers, in the order of the scenario.
     pub offered: &'a Offers<'a>,
-    /// Records the values that `auto` stands for.
+    /// Records the values chosen for `auto`.
     pub chosen: Option<&'a Chosen>,
 }
 
@@ -157,7 +157,7 @@ impl Env<'_> {
         self.note_auto(key, matches!(given, Auto::Auto), || derived.show());
         given.or(derived)
     }
-    /// Records what `auto` stands for if a parameter `is_auto`, where this is not one value of the parameter's type. An empty
+    /// Records what is chosen for `auto` if a parameter `is_auto`, where this is not one value of the parameter's type. An empty
     /// text says that the parameter has no effect, and is not printed. The last record of a parameter counts.
     pub fn note_auto(&self, key: &'static str, is_auto: bool, meaning: impl FnOnce() -> String) {
         if let Some(chosen) = self.chosen.filter(|_| is_auto) {

@@ -810,9 +810,9 @@ fn incasts_run_with_another_workload() {
     assert!(refused("'burst'", "").contains("`burst` cannot be used here: its own `until` names a workload too"));
 }
 
-/// `check` prints the values that `auto` stands for, and runs have them in their manifests.
+/// `check` prints the values chosen for `auto`, and runs have them in their manifests.
 #[test]
-fn values_that_auto_stands_for_are_printed() {
+fn values_chosen_for_auto_are_printed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("cables.csv"), "a,b,rate,delay\nh0,s,10Gbps,1us\nh1,s,10Gbps,1us\nh2,s,40Gbps,1us\n").unwrap();
     let load = |systems: &str, rest: &str| {

@@ -51,7 +51,7 @@ pub struct Outcome {
     pub order: Option<EventOrder>,
     /// Why the run did not use windows although they were wanted.
     pub not_windows: Option<Uncut>,
-    /// The values that `auto` stands for in the parameters of the transport and the policy; none for an ideal schedule and
+    /// The values chosen for `auto` in the parameters of the transport and the policy; none for an ideal schedule and
     /// for the flow engine, which do not use them.
     pub chosen: Vec<ChosenValue>,
     /// The failures that touched no traffic, by time.

@@ -211,7 +211,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
-/// Adds the tasks of programs, the values that `auto` stands for, and the failures that touched no traffic to the outcome of a run.
+/// Adds the tasks of programs, the values chosen for `auto`, and the failures that touched no traffic to the outcome of a run.
 fn complete(timeline: &Timeline<'_>, outcome: Outcome) -> Result<Outcome, RunError> {
     let Timeline { spec, healthy, .. } = *timeline;
     let mut outcome = timeline.add(outcome);

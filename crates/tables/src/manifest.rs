@@ -164,7 +164,7 @@ pub struct PointManifest {
     /// Why the point did not run in windows although they were wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_windows: Option<String>,
-    /// The values that `auto` stands for in the parameters of the transport and the policy, by entry and parameter, as a
+    /// The values chosen for `auto` in the parameters of the transport and the policy, by entry and parameter, as a
     /// scenario writes them: `homa`, `resend_after`, `5ms`. A value that differs between hosts is a range.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub auto: BTreeMap<String, BTreeMap<String, String>>,

@@ -28,9 +28,9 @@ impl Reader for Implied {
     }
 }
 
-/// `check` and manifests show what every `auto` stands for.
+/// `check` and manifests show what is chosen for every `auto`.
 #[test]
-fn every_value_that_auto_stands_for_is_recorded() {
+fn every_value_chosen_for_auto_is_recorded() {
     let offers = script::offers();
     for entry in ENTRIES {
         let chosen = Chosen::default();

@@ -277,9 +277,9 @@ mod tests {
         }
     }
 
-    /// `check` and manifests show what every `auto` stands for.
+    /// `check` and manifests show what is chosen for every `auto`.
     #[test]
-    fn every_value_that_auto_stands_for_is_recorded() {
+    fn every_value_chosen_for_auto_is_recorded() {
         let (offers, mut given) = (script::offers(), 0);
         for entry in ENTRIES {
             let chosen = Chosen::default();

@@ -79,7 +79,7 @@ fn of_policy(system: &System, envs: &Envs<'_>) -> Vec<String> {
     notes.into_iter().map(|note| format!("{}: {note}", policy.name())).collect()
 }
 
-/// Returns a line for each entry with the values that `auto` stands for. The notes of a policy have its thresholds already.
+/// Returns a line for each entry with the values chosen for `auto`. The notes of a policy have its thresholds already.
 fn chosen(system: &System, envs: &Envs<'_>, notes: &[String]) -> Vec<String> {
     let all = envs.chosen(&system.transport, system.policy.as_ref());
     let of_kind = |values: &[ChosenValue]| {

@@ -268,9 +268,9 @@ mod tests {
         // A window that is given stays.
         assert_eq!(window("1us", "6us", &[Some(5), None, Some(9)]), Some((1, at(6))));
         assert_eq!(window("50%", "auto", &[Some(5), None, Some(9)]), Some((5, WindowEnd::Programs(vec![0]))));
-        // Flows beside the program do not change its window.
+        // Flows of other workloads do not change the window.
         let mut flows = flows(&[Some(1), Some(5), None, Some(9)]);
-        [0, 3].into_iter().for_each(|beside| flows[beside].workload = 1);
+        [0, 3].into_iter().for_each(|other| flows[other].workload = 1);
         assert_eq!(window_of("auto", "auto", &flows, &[]), job());
         // Requests that come at an interval and their answers are no program.
         assert_eq!(window_of("auto", "auto", &flows, &[0]), Some((1, at(9))));

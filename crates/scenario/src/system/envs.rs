@@ -93,7 +93,7 @@ impl<'a> Envs<'a> {
             chosen: None,
         }
     }
-    /// Returns the values that `auto` stands for in the parameters of a transport and a policy. A value that differs between
+    /// Returns the values chosen for `auto` in the parameters of a transport and a policy. A value that differs between
     /// hosts is a range, from the slowest to the fastest host.
     pub fn chosen(&self, transport: &transport::AnyParams, policy: Option<&policy::AnyParams>) -> Vec<ChosenValue> {
         let mut kinds = BTreeMap::new();
@@ -189,7 +189,7 @@ impl<'a> Envs<'a> {
     }
 }
 
-/// A value that `auto` stands for.
+/// A value chosen for `auto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenValue {
     /// The entry: `homa`.

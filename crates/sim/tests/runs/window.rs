@@ -149,19 +149,19 @@ fn a_timer_does_not_lengthen_the_window_of_a_program() {
     assert!(outcome.counters.end_ps > 2 * window.until_ps, "{}", outcome.counters.end_ps);
 }
 
-/// Flows beside a job do not change its window, whichever starts or ends first, on one thread and on several.
+/// Flows of other workloads do not change the window of a job, whichever starts or ends first, on one thread and on several.
 #[test]
-fn a_window_covers_the_program_and_not_the_flows_beside_it() {
-    let beside = table("beside", &[(4, 5, 146_000, 0), (5, 4, 14_600_000, MS / 2), (4, 5, 1460, 100 * MS)]);
+fn a_window_covers_the_program_and_not_other_flows() {
+    let others = table("others", &[(4, 5, 146_000, 0), (5, 4, 14_600_000, MS / 2), (4, 5, 1460, 100 * MS)]);
     let net = "[topology]\nkind = 'leaf_spine'\nleaves = 3\nspines = 2\nhosts_per_leaf = 2\n";
-    let text = format!("{net}{JOB}{beside}[[system]]\ntransport = 'newreno'\n");
+    let text = format!("{net}{JOB}{others}[[system]]\ntransport = 'newreno'\n");
     let alone = run(&format!("{net}{JOB}[[system]]\ntransport = 'newreno'\n"));
     for engine in ["packet", "flow"] {
         let outcome = run(&format!("engine = '{engine}'\n{text}"));
         let window = outcome.counters.window.unwrap();
         assert_eq!((window.from_ps, window.until_ps), job(&outcome), "{engine}");
         let rest = outcome.flows.iter().filter(|flow| flow.finish_ps > Some(window.until_ps));
-        assert_eq!(rest.count(), 2, "two flows beside the job end later");
+        assert_eq!(rest.count(), 2, "two other flows end later");
         let port = port(&outcome, "leaf2->h4");
         assert!(port.window_busy_ps.unwrap() < port.busy_ps / 2, "{port:?}");
         if engine == "packet" {
@@ -180,7 +180,7 @@ fn a_window_covers_the_program_and_not_the_flows_beside_it() {
     assert_eq!((&windows.flows, &windows.ports), (&whole.flows, &whole.ports));
     // With `flows = "window"`, flows that start after the job do not count.
     let counted = run(&format!("[measure]\nflows = 'window'\n{text}"));
-    let beside: Vec<bool> = counted.flows.iter().filter(|flow| flow.workload == 1).map(|flow| flow.measured).collect();
-    assert_eq!(beside, [false, true, false], "one starts before the job, and one after it");
+    let counts: Vec<bool> = counted.flows.iter().filter(|flow| flow.workload == 1).map(|flow| flow.measured).collect();
+    assert_eq!(counts, [false, true, false], "one starts before the job, and one after it");
     assert!(counted.flows.iter().filter(|flow| flow.workload == 0).all(|flow| flow.measured));
 }
