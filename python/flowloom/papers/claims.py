@@ -55,6 +55,8 @@ class Claim(Number):
     """Why these bounds were chosen."""
     seen: str = ""
     """The results that were known when the bounds or settings were chosen; empty: none."""
+    changed: str = ""
+    """What has changed since a result was known, a rule or a setting, and the number before; empty: nothing."""
     min_seeds: int = 3
     headline: bool = False
     """Whether the claim is one of the paper's main claims."""

@@ -205,7 +205,9 @@ def claims_table(judged: Sequence[Judged]) -> tables.Table:
             j.claim.says or j.claim.quote,
             j.claim.printed,
             found_text(j),
-            claims.bound_text(j.claim) + (", chosen after the result" if j.claim.seen else ""),
+            claims.bound_text(j.claim)
+            + (", chosen after the result" if j.claim.seen else "")
+            + (", with other settings than before" if j.claim.changed else ""),
             j.verdict + (f" ({j.reason})" if j.reason else ""),
         ]
         for j in judged
@@ -377,8 +379,9 @@ def sentence(findings: Findings, one: Sentence) -> list[str]:
     notes: dict[str, list[str]] = {}
     for j in one.judged:
         after = f"chosen after the result was seen: {j.claim.seen}" if j.claim.seen else ""
+        changed = f"changed after the result was seen: {j.claim.changed}" if j.claim.changed else ""
         not_counted = f"not counted: {j.claim.trivial}" if j.claim.trivial else ""
-        if note := "; ".join(filter(None, [j.claim.rule, after, not_counted])):
+        if note := "; ".join(filter(None, [j.claim.rule, after, changed, not_counted])):
             notes.setdefault(note, []).append(j.claim.id)
     how = [f"- {ids_text(ids, [j.claim.id for j in one.judged])}: {note}" for note, ids in notes.items()]
     parts = [claims_table(one.judged).markdown(), "\n".join(why), f"How it is judged:\n\n{chr(10).join(how)}" if how else ""]
