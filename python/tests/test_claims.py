@@ -190,6 +190,13 @@ def test_a_bound_chosen_after_the_result_says_so() -> None:
     assert "chosen after the result" in str(pages.claims_table([judged]))
 
 
+def test_a_setting_changed_after_the_result_is_no_bound_chosen_after_it() -> None:
+    results = made({("A", 0.8): sample(1)})
+    judged = judge(claim("value", system="A", at_most=2, changed="hosts took turns; the number was 3"), results)
+    table = str(pages.claims_table([judged]))
+    assert "with other settings than before" in table and "chosen after" not in table
+
+
 def test_claims_with_the_same_note_share_a_line() -> None:
     every = [f"c{n}" for n in range(7)]
     assert pages.ids_text(every[:4], every) == "c0, c1, c2, c3"
