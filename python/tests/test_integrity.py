@@ -123,9 +123,9 @@ def test_python_finds_damage_too(here: Path) -> None:
 
 def test_results_of_an_older_layout_are_named_so(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for path in (here / "r").rglob("manifest.json"):
-        edited(path, '"schema_version": 7', '"schema_version": 6')
+        edited(path, '"schema_version": 8', '"schema_version": 7')
     code, said = flowloom_here(capfd, "report", "r")
-    assert code == 5 and "has layout 6, but this version of flowloom reads layout 7" in said and "damaged" not in said
+    assert code == 5 and "has layout 7, but this version of flowloom reads layout 8" in said and "damaged" not in said
     code, said = flowloom_here(capfd, "run", "s.toml", "--out", "r")
     assert code == 5 and "another version of flowloom" in said and "--overwrite" in said
     assert flowloom_here(capfd, "run", "s.toml", "--out", "r", "--overwrite")[0] == 0

@@ -59,8 +59,14 @@ pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     whole.flows().iter().zip(alone).map(|(flow, alone)| row((flow, whole.record(flow.id), alone))).collect()
 }
 
-/// Returns one row per port.
-pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole<E, P>, actors: &mut [Actor]) -> Vec<PortRow> {
+/// Returns one row per port. All ports must have caught up to `until`, the time of the last services that
+/// have begun.
+pub fn port_rows<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    whole: &mut Whole<E, P>,
+    actors: &mut [Actor],
+    until: Time,
+) -> Vec<PortRow> {
     let (net, now) = (&*spec.net, whole.now());
     let measured: Vec<Option<PortUse>> = match actors::window(actors) {
         Some(window) => (0..net.links().len() as u32).map(|link| window.port(LinkId(link))).collect(),
@@ -69,15 +75,22 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
     let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
     let row = |id: LinkId| {
         let at_random = whole.lost_at_random(id);
-        let Part { world, engine } = whole.at_port(id);
+        let part = whole.at_port(id);
+        let area = part.queue_area(id);
+        let Part { world, engine } = part;
         let (stats, drops) = (engine.stats(id), world.drops[id.index()]);
+        // The counts of a first-in first-out port include the packets that wait.
+        let (waiting_packets, waiting_bytes) = match world.ports[id.index()] {
+            Some(_) => (0, 0),
+            None => engine.fifo_backlog(id, until),
+        };
         let (queue, env) = spec.port(id);
         let bytes = |limit: Limit| limit.in_bytes(Bytes(spec.mtu_bytes.into())).map(|bytes| bytes.0);
         PortRow {
             limit_bytes: bytes(queue.limit(&env)),
             mark_bytes: queue.build(&env).marks_above().and_then(|(_, mark)| bytes(mark)),
-            tx_packets: stats.tx_packets,
-            tx_bytes: stats.tx_bytes,
+            tx_packets: stats.tx_packets - u64::from(waiting_packets),
+            tx_bytes: stats.tx_bytes - waiting_bytes,
             drops: stats.drops,
             data_drops: drops.data,
             credit_drops: drops.credits,
@@ -88,7 +101,7 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
-            mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
+            mean_queue_bytes: if now == Time::ZERO { 0.0 } else { area as f64 * 1024.0 / now.0 as f64 },
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
             counts: {

@@ -297,11 +297,12 @@ fn drive<E: Driver<Carried>, P: Probe>(
         let Part { world, engine } = whole.at_port(link);
         engine.catch_up(world, link, until);
     }
+    // The audit empties the ports.
+    let ports = rows::port_rows(spec, &mut whole, &mut actors, until);
     audit::check(&mut whole);
     // The rows of a large run are as large as the state of its hosts, which they do not need.
     whole.parts.iter_mut().for_each(|part| part.world.hosts = Vec::new());
     let flows = rows::flow_rows(spec, &whole, alone, actors::window(&mut actors));
-    let ports = rows::port_rows(spec, &mut whole, &mut actors);
     let mut counters = rows::counters(&whole, &ports, &flows, spec.realised_load(whole.flows()));
     counters.nominal_load = spec.nominal_load();
     let makes = |meta: &base::registry::Meta| !meta.kinds.is_empty();

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. It is raised when a reader of the previous version would
-/// misread a folder. 7: packet traces hold the priority class.
-pub const SCHEMA_VERSION: u32 = 7;
+/// misread a folder. 8: the columns of ports do not count packets that wait when the run ends.
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// Version of the layout of tables. Each table has it in its metadata.
-const TABLES_VERSION: u32 = 6;
+const TABLES_VERSION: u32 = 7;
 
 /// The tables of a point, by name.
 pub const POINT_TABLES: [&str; 8] =
@@ -234,8 +234,8 @@ table! {
     rate_bps ["bps"] "line rate" => U64(|r| r.rate_bps);
     limit_bytes ["bytes"] "limit of the queue; a limit in packets is converted with full packets; null: no limit" => OptU64(|r| r.limit_bytes);
     mark_bytes ["bytes"] "queue length above which the queue marks every packet that can be marked; null: the queue never marks" => OptU64(|r| r.mark_bytes);
-    tx_packets ["packets"] "packets transmitted, data and control" => U64(|r| r.tx_packets);
-    tx_bytes ["bytes"] "bytes transmitted" => U64(|r| r.tx_bytes);
+    tx_packets ["packets"] "packets whose transmission began, data and control" => U64(|r| r.tx_packets);
+    tx_bytes ["bytes"] "bytes of the packets in tx_packets" => U64(|r| r.tx_bytes);
     drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" => U64(|r| r.drops);
     data_drops ["packets"] "data packets dropped by the queue" => U64(|r| r.data_drops);
     credit_drops ["packets"] "credits dropped by the queue, which is how ExpressPass and its relatives share a link" => U64(|r| r.credit_drops);

@@ -6,7 +6,6 @@ use crate::actors::global::Global;
 use crate::node::closing::ClosingFlows;
 use crate::node::world::Carried;
 use crate::outcome::Measured;
-use crate::parallel::part::Part;
 use crate::parallel::whole::Whole;
 use crate::probe::Probe;
 use base::{Dur, FlowId, LinkId, Time};
@@ -140,10 +139,9 @@ impl Reading {
     pub fn take<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) -> Reading {
         let (now, links) = (whole.now(), whole.links());
         let port = |link: LinkId| {
-            let Part { world, engine } = whole.at_port(link);
-            engine.catch_up(world, link, now.before(Dur(1)));
-            let waiting = world.ports[link.index()].as_ref().map_or(0, |port| port.waited(now));
-            (engine.busy(link), engine.queue_area(link) + waiting)
+            let part = whole.at_port(link);
+            part.engine.catch_up(&mut part.world, link, now.before(Dur(1)));
+            (part.engine.busy(link), part.queue_area(link))
         };
         let ports = links.map(port).collect();
         let delivered_bytes = whole.flows().iter().map(|flow| whole.progress(flow.id).0).collect();
