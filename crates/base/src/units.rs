@@ -149,19 +149,23 @@ fn split(text: &str) -> Option<(u128, u32, &str)> {
 
 /// Returns `mantissa / 10^decimals * scale` as a whole number in 64 bits.
 fn whole(mantissa: u128, decimals: u32, scale: u128) -> Result<u64, String> {
-    let product = mantissa.checked_mul(scale).ok_or("is too large")?;
+    let product = mantissa.checked_mul(scale).ok_or(TOO_LARGE)?;
     let divisor = 10u128.pow(decimals);
     if product % divisor != 0 {
         return Err("is not a whole multiple of the smallest unit".to_owned());
     }
-    u64::try_from(product / divisor).map_err(|_| "is too large".to_owned())
+    u64::try_from(product / divisor).map_err(|_| TOO_LARGE.to_owned())
 }
 
 fn refuse_negative(text: &str) -> Result<(), String> {
     if text.trim().starts_with('-') { Err("is negative".to_owned()) } else { Ok(()) }
 }
 
-fn with_unit(text: &str, units: &[(&str, u128)], example: &str) -> Result<u64, String> {
+/// The largest time, size and rate of a scenario. Sums of thousands of them fit into 64 bits: those of the headroom
+/// of all ports, of a limit and a packet, of the time now and a timeout.
+pub const LARGEST: (Dur, Bytes, Rate) = (Dur::from_secs(1_000_000), Bytes(1_000_000_000_000_000), Rate(1_000_000_000_000_000));
+
+fn with_unit(text: &str, units: &[(&str, u128)], example: &str, most: u64) -> Result<u64, String> {
     let names = || units.iter().map(|u| format!("`{}`", u.0)).collect::<Vec<_>>().join(", ");
     refuse_negative(text)?;
     let (mantissa, decimals, unit) = split(text.trim()).ok_or_else(|| format!("is not a number with a unit, like `{example}`"))?;
@@ -169,13 +173,21 @@ fn with_unit(text: &str, units: &[(&str, u128)], example: &str) -> Result<u64, S
         return Err(format!("has no unit: write one of {}, like `{example}`", names()));
     }
     let scale = units.iter().find(|u| u.0 == unit).ok_or_else(|| format!("has the unit `{unit}`, but allowed are {}", names()))?;
-    whole(mantissa, decimals, scale.1)
+    let number = whole(mantissa, decimals, scale.1)?;
+    if number > most { Err(TOO_LARGE.to_owned()) } else { Ok(number) }
+}
+
+const TOO_LARGE: &str = "is too large";
+
+/// Names the largest value of a type in the error about a value that exceeds it.
+fn at_most<T>(read: Result<u64, String>, make: fn(u64) -> T, most: &impl fmt::Display) -> Result<T, String> {
+    read.map(make).map_err(|why| if why == TOO_LARGE { format!("{why}: the largest value is `{most}`") } else { why })
 }
 
 /// Reads a duration such as `1.5us`. The error completes a sentence that begins with the value.
 pub fn parse_dur(text: &str) -> Result<Dur, String> {
     const UNITS: [(&str, u128); 5] = [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", PS_PER_SEC)];
-    with_unit(text, &UNITS, "10us").map(Dur)
+    at_most(with_unit(text, &UNITS, "10us", LARGEST.0.0), Dur, &LARGEST.0)
 }
 
 /// Reads a rate such as `10Gbps` or `40Gb/s`.
@@ -192,7 +204,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, String> {
         ("Gb/s", 1_000_000_000),
         ("Tb/s", PS_PER_SEC),
     ];
-    with_unit(text, &UNITS, "10Gbps").map(Rate)
+    at_most(with_unit(text, &UNITS, "10Gbps", LARGEST.2.0), Rate, &LARGEST.2)
 }
 
 /// Reads a size such as `150KB` (10^3) or `64KiB` (2^10).
@@ -208,7 +220,7 @@ pub fn parse_bytes(text: &str) -> Result<Bytes, String> {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ];
-    with_unit(text, &UNITS, "150KB").map(Bytes)
+    at_most(with_unit(text, &UNITS, "150KB", LARGEST.1.0), Bytes, &LARGEST.1)
 }
 
 /// Reads a queue limit: `100pkt`, `150KB` or `unlimited`.
@@ -220,9 +232,10 @@ pub fn parse_limit(text: &str) -> Result<Limit, String> {
     if let Some(number) = text.strip_suffix("pkt") {
         return number.trim().parse().map(Limit::Packets).map_err(|_| "is not a whole number of packets, like `100pkt`".to_owned());
     }
-    parse_bytes(text)
-        .map(|bytes| Limit::Bytes(bytes.0))
-        .map_err(|_| "is not a limit: write packets (`100pkt`), bytes (`150KB`) or `unlimited`".to_owned())
+    parse_bytes(text).map(|bytes| Limit::Bytes(bytes.0)).map_err(|why| match why.starts_with(TOO_LARGE) {
+        true => why,
+        false => "is not a limit: write packets (`100pkt`), bytes (`150KB`) or `unlimited`".to_owned(),
+    })
 }
 
 /// Reads a fraction written as a decimal, to nine places.

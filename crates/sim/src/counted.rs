@@ -56,8 +56,8 @@ pub fn port_counts(spec: &RunSpec, id: LinkId, of: &Counting<'_>, now: Time) -> 
     let buffer = spec.system.buffer.iter().flat_map(|entry| paused.clone().take(entry.counters()));
     let link = spec.net.link(id);
     let host = spec.net.host(link.from).filter(|_| link.port.0 == 0);
-    let receiver = host.and_then(|host| receivers.get(host.index())?.as_ref()).map_or(&[][..], |of| of.machine.counts());
-    let receiver = receiver.iter().copied().chain(std::iter::repeat(0));
+    let receiver = host.and_then(|host| receivers.get(host.index())?.as_ref()).map_or(Vec::new(), |of| of.machine.counts(now));
+    let receiver = receiver.into_iter().chain(std::iter::repeat(0));
     let receiver = spec.system.receiver.iter().flat_map(|entry| receiver.clone().take(entry.meta().counters.len()));
     disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).chain(receiver).chain(buffer).collect()
 }

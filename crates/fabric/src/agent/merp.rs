@@ -108,7 +108,7 @@ base::params! {
         count_queue: bool = "false", "flowloom, see Deviates: Alg. 3 l. 6 counts only the first flow";
         /// An entry that is silent for longer than this, plus the turns of the other flows' probes,
         /// is deleted.
-        stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
+        stale: Dur = "20ms" in Dur(1)..=Dur::from_secs(3600), "flowloom, see Assumed: dead senders, lost FINs";
         /// Smallest detecting rate of the second flow.
         det_min_rate: Rate = "0bps", "Alg. 3 l. 9 without a minimum";
         /// Largest number of flows in a port's table; further flows run TCP NewReno on the

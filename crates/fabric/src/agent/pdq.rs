@@ -71,7 +71,7 @@ base::params! {
         /// Maximum size of the list, in flows (M).
         max_flows: u32 = "1000" in 1..=1_000_000, "flowloom; the paper mentions a hard limit without a value";
         /// An entry that is silent for longer is deleted.
-        stale: Dur = "20ms", "flowloom, see Assumed";
+        stale: Dur = "20ms" in Dur(1)..=Dur::from_secs(3600), "flowloom, see Assumed";
     }
 }
 

@@ -14,9 +14,9 @@ pub trait Receiver {
     /// earlier than previous packets; `None`: there is no room, and the packet is lost.
     fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time>;
     /// The host has processed the packet that waited longest.
-    fn on_taken(&mut self, packet: &Packet);
-    /// Returns the values of the counters in META. They are counted at the host's first port.
-    fn counts(&self) -> &[u64];
+    fn on_taken(&mut self, packet: &Packet, now: Time);
+    /// Returns the values of the counters in META up to `now`. They are counted at the host's first port.
+    fn counts(&self, now: Time) -> Vec<u64>;
 }
 
 /// The environment of a host's receiver, known from the configuration.
@@ -38,8 +38,8 @@ base::registry! {
     entries { receive_queue: ReceiveQueue }
     methods {
         fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time>;
-        fn on_taken(&mut self, packet: &Packet);
-        fn counts(&self) -> &[u64];
+        fn on_taken(&mut self, packet: &Packet, now: Time);
+        fn counts(&self, now: Time) -> Vec<u64>;
     }
     statics {
         /// The hosts that have a receiver, in rising order.

@@ -85,7 +85,12 @@ pub struct ReceiveQueue {
     backlog: Backlog,
     /// When all queued packets will have been processed.
     free_at: Time,
-    counts: [u64; 4],
+    received: u64,
+    dropped: u64,
+    max_bytes: u64,
+    /// Integral of the number of queued packets over time up to `since`, in ps.
+    waited_ps: u128,
+    since: Time,
 }
 
 impl ReceiveQueue {
@@ -101,8 +106,21 @@ impl ReceiveQueue {
             limit: params.limit,
             backlog: Backlog::default(),
             free_at: Time::ZERO,
-            counts: [0; 4],
+            received: 0,
+            dropped: 0,
+            max_bytes: 0,
+            waited_ps: 0,
+            since: Time::ZERO,
         }
+    }
+    /// Returns the time that packets have waited up to `now`, in ps, summed over packets.
+    fn waited_ps(&self, now: Time) -> u128 {
+        self.waited_ps + u128::from(self.backlog.packets) * u128::from((now - self.since).0)
+    }
+    /// Changes the queue at `now`.
+    fn change(&mut self, now: Time, change: impl FnOnce(&mut Backlog)) {
+        (self.waited_ps, self.since) = (self.waited_ps(now), now);
+        change(&mut self.backlog);
     }
     /// Returns the hosts that have a receive queue.
     pub fn hosts(params: &Params, env: &Env<'_>) -> Vec<HostId> {
@@ -113,21 +131,23 @@ impl ReceiveQueue {
 impl Receiver for ReceiveQueue {
     fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
         if !self.backlog.fits(packet, self.limit) {
-            self.counts[1] += 1;
+            self.dropped += 1;
             return None;
         }
-        self.backlog.add(packet);
-        self.counts[2] = self.counts[2].max(self.backlog.bytes);
-        self.free_at = self.free_at.max(now) + self.per_packet + self.rate.tx_time(packet.wire_len.into());
-        self.counts[3] += (self.free_at - now).0;
+        self.change(now, |backlog| backlog.add(packet));
+        self.max_bytes = self.max_bytes.max(self.backlog.bytes);
+        // A sum beyond all times is never reached.
+        self.free_at = self.free_at.max(now).after(self.per_packet).after(self.rate.tx_time(packet.wire_len.into()));
         Some(self.free_at)
     }
-    fn on_taken(&mut self, packet: &Packet) {
-        self.backlog.remove(packet);
-        self.counts[0] += 1;
+    fn on_taken(&mut self, packet: &Packet, now: Time) {
+        self.change(now, |backlog| backlog.remove(packet));
+        self.received += 1;
     }
-    fn counts(&self) -> &[u64] {
-        &self.counts
+    fn counts(&self, now: Time) -> Vec<u64> {
+        // The sum over millions of packets of a run of days does not fit into 64 bits.
+        let waited_ps = u64::try_from(self.waited_ps(now)).unwrap_or(u64::MAX);
+        vec![self.received, self.dropped, self.max_bytes, waited_ps]
     }
 }
 
@@ -159,11 +179,12 @@ mod tests {
         assert_eq!(queue.rate, Rate::from_gbps(1), "that of the NIC");
         let packet = packet(960);
         assert_eq!([0, 1, 25].map(|at| queue.admit(&packet, us(at))), [10, 20, 35].map(|at| Some(us(at))));
-        (0..3).for_each(|_| queue.on_taken(&packet));
+        // The first two packets wait until 25 us.
+        assert_eq!(queue.counts(us(25)), [0, 0, 3000, 50_000_000]);
+        [25, 25, 35].map(|at| queue.on_taken(&packet, us(at)));
         assert_eq!(queue.admit(&packet, us(100)), Some(us(110)), "idle before");
-        // Received, dropped, most bytes, and 10, 19, 10 and 10 us of waiting. The first two packets
-        // were not yet processed when the third arrived.
-        assert_eq!(queue.counts, [3, 0, 3000, 49_000_000]);
+        // The third packet has waited for 10 us, and the fourth for 4.
+        assert_eq!(queue.counts(us(104)), [3, 0, 3000, 64_000_000]);
     }
 
     #[test]
@@ -172,8 +193,18 @@ mod tests {
         let mut queue = with(&params, |env, params| ReceiveQueue::new(params, env));
         let packet = packet(960);
         assert_eq!([0, 0, 0].map(|at| queue.admit(&packet, us(at))), [Some(us(1)), Some(us(2)), None]);
-        queue.on_taken(&packet);
-        assert_eq!((queue.admit(&packet, us(1)), queue.counts[1]), (Some(us(3)), 1));
+        queue.on_taken(&packet, us(1));
+        assert_eq!((queue.admit(&packet, us(1)), queue.counts(us(1))[1]), (Some(us(3)), 1));
+    }
+
+    /// Sums that do not fit: a packet is never processed, and the time of its wait is the largest number.
+    #[test]
+    fn long_times_do_not_overflow() {
+        let params = Params { per_packet: base::units::LARGEST.0, ..Params::defaults() };
+        let mut queue = with(&params, |env, params| ReceiveQueue::new(params, env));
+        let all: Vec<_> = (0..100).map(|_| queue.admit(&packet(960), us(1))).collect();
+        assert_eq!(all[0], Some(us(9) + base::units::LARGEST.0));
+        assert_eq!((all[99], queue.counts(Time(u64::MAX / 50))[3]), (Some(Time::MAX), u64::MAX));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The caller applies Karn's algorithm: no sample may come from a segment that was sent twice.
 
 use base::Dur;
+use base::params::{Auto, Problem};
 
 /// Bounds of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,16 @@ pub struct RttConfig {
     pub max_rto: Dur,
     /// Clock granularity G.
     pub clock: Dur,
+}
+
+/// Returns the problem of each timeout that exceeds `max_rto`.
+pub fn above_largest(timeouts: &[(&'static str, Auto<Dur>)], max_rto: Dur) -> Vec<Problem> {
+    let problem = |&(key, given): &(&'static str, Auto<Dur>)| {
+        let rto = given.or(Dur::ZERO);
+        let message = format!("`{rto}` is above `max_rto`, which is `{max_rto}`");
+        (rto > max_rto).then(|| Problem { key, message, hint: format!("lower `{key}` or raise `max_rto`") })
+    };
+    timeouts.iter().filter_map(problem).collect()
 }
 
 /// The estimate for one flow.

@@ -63,7 +63,7 @@ use super::newreno::{self, NewReno};
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::pace::{NEXT, RTO, Ready};
-use crate::kit::rtt::RttConfig;
+use crate::kit::rtt::{self, RttConfig};
 use crate::kit::tcp::{Options, Stack};
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _, Problem};
@@ -109,12 +109,12 @@ base::params! {
         /// Largest share of its NIC's rate that a flow's SYNs take.
         syn_share: Fraction = "0.005" in Fraction(1)..=Fraction::ONE, "flowloom, see Deviates";
         /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
-        min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
+        min_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom: several round trips of a data center";
         /// Largest retransmission timeout, also of SYN and FIN.
-        max_rto: Dur = "60s", "RFC 6298 rule 2.5";
+        max_rto: Dur = "60s" in Dur::from_us(1)..=Dur::from_secs(3600), "RFC 6298 rule 2.5";
         /// Retransmission timeout before the first round-trip sample, also of the SYN; `auto`: 1
         /// ms, at least three unloaded round trips of the longest path.
-        syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
+        syn_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom: as min_rto";
         /// Number of transmissions of a FIN before the sender stops waiting for its FINACK.
         fin_tries: u32 = "8" in 1..=100, "flowloom, see Assumed";
         /// Number of timeouts in a row without any ACK before a SYN requests another path.
@@ -135,13 +135,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             hint: "remove `det_size`: a probe needs only a header".to_owned(),
         });
     }
-    if params.max_rto < params.min_rto.or(Dur::ZERO) {
-        problems.push(Problem {
-            key: "max_rto",
-            message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-            hint: "raise `max_rto`".to_owned(),
-        });
-    }
+    problems.extend(rtt::above_largest(&[("min_rto", params.min_rto), ("syn_rto", params.syn_rto)], params.max_rto));
     problems.extend(theta_problem(params, env));
     if let Some(policy) = env.given.kind("policy") {
         problems.push(Problem {

@@ -41,7 +41,7 @@
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::{Flow, Sample};
 use crate::kit::pace::{NEXT, RTO, Ready, Sender};
-use crate::kit::rtt::RttConfig;
+use crate::kit::rtt::{self, RttConfig};
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
@@ -67,24 +67,18 @@ base::params! {
         /// Whether a flow is given up as soon as it cannot meet its deadline.
         early_termination: bool = "true", "section 3.1";
         /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
-        min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
+        min_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom: several round trips of a data center";
         /// Largest retransmission timeout.
-        max_rto: Dur = "60s", "RFC 6298 rule 2.5";
+        max_rto: Dur = "60s" in Dur::from_us(1)..=Dur::from_secs(3600), "RFC 6298 rule 2.5";
         /// Retransmission timeout before the first round-trip sample, also of the SYN; `auto`: 1
         /// ms, at least three unloaded round trips of the longest path.
-        syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
+        syn_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom: as min_rto";
     }
 }
 
 /// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
-    let wrong = params.max_rto < params.min_rto.or(Dur::ZERO);
-    let problem = || Problem {
-        key: "max_rto",
-        message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-        hint: "raise `max_rto`".to_owned(),
-    };
-    wrong.then(problem).into_iter().collect()
+    rtt::above_largest(&[("min_rto", params.min_rto), ("syn_rto", params.syn_rto)], params.max_rto)
 }
 
 base::header! {

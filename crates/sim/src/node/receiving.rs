@@ -50,7 +50,7 @@ impl<P: Probe> World<P> {
             && receiving.next() <= now
             && let Some(Waits { place, mut packet, .. }) = receiving.waiting.pop_front()
         {
-            receiving.machine.on_taken(&packet);
+            receiving.machine.on_taken(&packet, now);
             if let Some(place) = place {
                 self.buffers[node.index()].on_leave(&packet, place);
                 self.settle_pauses(links, node);
@@ -63,7 +63,7 @@ impl<P: Probe> World<P> {
     /// of the port that sent it.
     fn place_at_host(&self, link: LinkId, packet: &Packet) -> Place {
         let net = &self.routing.net;
-        let port = net.link(net.link(link).reverse).port.0 as u8;
+        let port = net.link(net.link(link).reverse).port.0 as u16;
         let class = self.ports[link.index()].as_ref().map_or(0, |port| port.qdisc.class(packet));
         Place { from: Some(port), to: port, class }
     }

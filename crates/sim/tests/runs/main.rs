@@ -16,6 +16,7 @@ mod credits;
 mod dcpim;
 mod dcqcn;
 mod difs;
+mod ends;
 mod failures;
 mod flow_engine;
 mod flow_engine_spray;

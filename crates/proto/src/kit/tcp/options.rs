@@ -2,7 +2,7 @@
 
 use crate::contract::Env;
 use crate::kit::late::{GiveUp, Line};
-use crate::kit::rtt::RttConfig;
+use crate::kit::rtt::{self, RttConfig};
 use base::Dur;
 use base::params::{Auto, Param, Problem, Raw, Shape};
 
@@ -166,21 +166,14 @@ base::params! {
 impl Options {
     /// Returns the contradictions between options.
     pub fn check(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut above = |key, value: String, limit_key: &str, limit: String| {
-            let message = format!("`{value}` is above `{limit_key}`, which is `{limit}`");
-            problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{limit_key}`") });
-        };
         let (init_rto, min_rto) = self.timeouts(Dur::ZERO);
-        for (key, rto) in [("min_rto", min_rto), ("init_rto", init_rto)] {
-            if rto > self.max_rto {
-                above(key, rto.to_string(), "max_rto", self.max_rto.to_string());
-            }
-        }
+        let timeouts = [("min_rto", Auto::Set(min_rto)), ("init_rto", Auto::Set(init_rto))];
+        let mut problems = rtt::above_largest(&timeouts, self.max_rto);
         if let (Auto::Set(init), Auto::Set(max)) = (self.init_window, self.max_cwnd)
             && init > max
         {
-            above("init_window", init.to_string(), "max_cwnd", max.to_string());
+            let message = format!("`{init}` is above `max_cwnd`, which is `{max}`");
+            problems.push(Problem { key: "init_window", message, hint: "lower `init_window` or raise `max_cwnd`".to_owned() });
         }
         problems
     }
