@@ -50,6 +50,7 @@ pub struct Net {
     out_base: Vec<u32>,
     hosts: Vec<NodeId>,
     host_of: Vec<Option<HostId>>,
+    wide: bool,
 }
 
 /// Builds a [`Net`]: nodes first, then cables between them.
@@ -137,7 +138,8 @@ impl NetBuilder {
         for (i, node) in hosts.iter().enumerate() {
             host_of[node.index()] = Some(HostId(i as u32));
         }
-        Net { nodes: self.nodes, links, out_base, hosts, host_of }
+        let wide = ports.iter().any(|ports| ports.len() > usize::from(proto::packet::ASK));
+        Net { nodes: self.nodes, links, out_base, hosts, host_of, wide }
     }
 }
 
@@ -161,6 +163,10 @@ impl Net {
     /// Returns the nodes of the hosts, by host id.
     pub fn hosts(&self) -> &[NodeId] {
         &self.hosts
+    }
+    /// Returns whether a port number needs two bytes at some node.
+    pub fn is_wide(&self) -> bool {
+        self.wide
     }
     /// Returns the host at a node; `None` for switches.
     pub fn host(&self, node: NodeId) -> Option<HostId> {

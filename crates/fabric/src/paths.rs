@@ -59,7 +59,7 @@ pub struct Path {
     /// The links in order.
     pub links: Vec<LinkId>,
     /// Egress port at each switch, for the packet's route bytes. `None` if there are more than
-    /// [`ROUTE_HOPS`] switches or a port above 254; switches then look up each hop.
+    /// [`route_room`] switches or a port above 254; switches then look up each hop.
     pub route: Option<[u8; ROUTE_HOPS]>,
 }
 
@@ -79,12 +79,18 @@ impl Path {
     }
 }
 
+/// Returns the number of switches on a path that route bytes can name. While a packet is in a switch, the last
+/// byte has the port at which the packet arrived: the last two bytes, where port numbers need two.
+pub fn route_room(net: &Net) -> usize {
+    ROUTE_HOPS - usize::from(net.is_wide())
+}
+
 /// Returns the egress ports of all links except the first, which starts at a host. The bytes after
 /// them are [`ASK`].
 fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
     let mut route = ASK_ALWAYS;
     let ports = links.get(1..).unwrap_or(&[]);
-    if ports.len() > ROUTE_HOPS {
+    if ports.len() > route_room(net) {
         return None;
     }
     for (byte, &link) in route.iter_mut().zip(ports) {

@@ -22,7 +22,7 @@ pub trait Buffer {
     /// buffers that [pause](Buffer::pauses) neighbours.
     fn on_leave(&mut self, _packet: &Packet, _place: Place) {}
     /// The link of a port has failed. The pause state of the neighbour there is reset.
-    fn on_link_down(&mut self, _port: u8) {}
+    fn on_link_down(&mut self, _port: u16) {}
     /// Returns whether the buffer can pause neighbours. If so, it is asked about every arriving
     /// packet, even one that finds its port idle.
     fn pauses(&self) -> bool {
@@ -39,16 +39,16 @@ pub trait Buffer {
     }
     /// Returns the neighbours that are paused, by port and class. The departure of a packet may
     /// resume them.
-    fn paused(&self) -> &[(u8, u8)] {
+    fn paused(&self) -> &[(u16, u8)] {
         &[]
     }
     /// Returns which of the paused neighbours could not resume even if all packets left except
     /// those at ports and in classes for which `stuck` is true.
-    fn stay_paused(&self, _stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)> {
+    fn stay_paused(&self, _stuck: &dyn Fn(u16, u8) -> bool) -> Vec<(u16, u8)> {
         Vec::new()
     }
     /// Returns the bytes that wait at port `to` and arrived at a port in a class, `from`.
-    fn waiting(&self, _from: (u8, u8), _to: u8) -> u64 {
+    fn waiting(&self, _from: (u16, u8), _to: u16) -> u64 {
         0
     }
     /// Returns whether a run ends when switches wait for each other forever.
@@ -67,9 +67,9 @@ pub trait Buffer {
 pub struct Place {
     /// The port at which the packet arrived; `None`: the switch created it. Set only for buffers
     /// that [pause](Buffer::pauses).
-    pub from: Option<u8>,
+    pub from: Option<u16>,
     /// The port at which the packet waits.
-    pub to: u8,
+    pub to: u16,
     /// Class of the packet at that port.
     pub class: u8,
 }
@@ -78,7 +78,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The port to which the neighbour is connected.
-    pub port: u8,
+    pub port: u16,
     /// The class of packets to pause or resume.
     pub class: u8,
     /// Whether the neighbour must pause (`true`) or resume (`false`).
@@ -119,13 +119,13 @@ base::registry! {
     methods {
         fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: Backlog) -> bool;
         fn on_leave(&mut self, packet: &Packet, place: Place);
-        fn on_link_down(&mut self, port: u8);
+        fn on_link_down(&mut self, port: u16);
         fn pauses(&self) -> bool;
         fn next_pause(&mut self) -> Option<Pause>;
         fn broken_promises(&self) -> u64;
-        fn paused(&self) -> &[(u8, u8)];
-        fn stay_paused(&self, stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)>;
-        fn waiting(&self, from: (u8, u8), to: u8) -> u64;
+        fn paused(&self) -> &[(u16, u8)];
+        fn stay_paused(&self, stuck: &dyn Fn(u16, u8) -> bool) -> Vec<(u16, u8)>;
+        fn waiting(&self, from: (u16, u8), to: u16) -> u64;
         fn ends_at_deadlock(&self) -> bool;
         fn most(&self) -> Limit;
     }

@@ -101,6 +101,9 @@ base::params! {
     }
 }
 
+/// Most memory for the counters of a switch: 11 000 ports with one lossless class.
+const MOST_COUNTERS_BYTES: u64 = 1_000_000_000;
+
 /// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -115,12 +118,27 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         );
         problems.push(Problem { key: "total", message, hint: "write a larger `total`, or fewer `lossless` classes".to_owned() });
     }
-    if env.links.len() > usize::from(u8::MAX) {
-        let message = format!("a switch has {} ports: `pfc` cannot pause the neighbours of so many", env.links.len());
+    let ports = env.links.len();
+    let counters = 8 * (ports * ports) as u64 * u64::from(params.lossless);
+    if counters > MOST_COUNTERS_BYTES {
         problems.push(Problem {
             key: "kind",
+            message: format!("a switch has {ports} ports: to count what waits between each two of them takes {}", Bytes(counters)),
+            hint: "use a topology whose switches have fewer ports, fewer `lossless` classes, or another buffer".to_owned(),
+        });
+    }
+    let needed = env.links.iter().map(|link| headroom(link, env.mtu_bytes.into())).max().unwrap_or(0);
+    if let Auto::Set(given) = params.headroom
+        && given.0 < needed
+    {
+        let message = format!(
+            "`{given}` is too little: {} can arrive on a cable after an order to pause, and would be dropped",
+            Bytes(needed)
+        );
+        problems.push(Problem {
+            key: "headroom",
             message,
-            hint: "use a topology whose switches have at most 255 ports, or another buffer".to_owned(),
+            hint: "remove `headroom`, so that each cable gets what it needs".to_owned(),
         });
     }
     problems
@@ -161,10 +179,8 @@ pub struct Pfc {
     ports: usize,
     ends_at_deadlock: bool,
     /// Paused neighbours, by port and class.
-    paused: Vec<(u8, u8)>,
+    paused: Vec<(u16, u8)>,
     orders: VecDeque<Pause>,
-    /// Whether the headroom suffices for the rate and length of each cable.
-    promises: bool,
     /// Packets of lossless classes for which there was no headroom.
     refused: u64,
 }
@@ -193,7 +209,6 @@ impl Pfc {
             ends_at_deadlock: params.on_deadlock == OnDeadlock::Stop,
             paused: Vec::new(),
             orders: VecDeque::new(),
-            promises: params.headroom == Auto::Auto,
             refused: 0,
         };
         pfc.shared = params.total.0.saturating_sub(pfc.reserved());
@@ -215,13 +230,13 @@ impl Pfc {
     }
     /// Returns the index in `held` and the port of arrival of a lossless packet; `None` for other
     /// packets.
-    fn slot(&self, place: Place) -> Option<(usize, u8)> {
+    fn slot(&self, place: Place) -> Option<(usize, u16)> {
         let port = place.from.filter(|_| usize::from(place.class) < self.lossless)?;
         Some((usize::from(port) * CLASSES + usize::from(place.class), port))
     }
     /// Returns the index in `waiting` of the bytes that arrived at one port and wait at another, in
     /// a lossless class.
-    fn between(&self, from: u8, to: u8, class: u8) -> usize {
+    fn between(&self, from: u16, to: u16, class: u8) -> usize {
         (usize::from(from) * self.ports + usize::from(to)) * self.lossless + usize::from(class)
     }
     /// Returns whether the neighbour that sent these bytes stays paused.
@@ -230,9 +245,9 @@ impl Pfc {
     }
     /// Returns what is left of the bytes that arrived at a port in a class when all packets have
     /// left except those that are stuck.
-    fn rest(&self, (port, class): (u8, u8), stuck: &dyn Fn(u8, u8) -> bool) -> Held {
+    fn rest(&self, (port, class): (u16, u8), stuck: &dyn Fn(u16, u8) -> bool) -> Held {
         let held = self.held[usize::from(port) * CLASSES + usize::from(class)];
-        let rest: u64 = (0..self.ports as u8).filter(|to| stuck(*to, class)).map(|to| self.waiting((port, class), to)).sum();
+        let rest: u64 = (0..self.ports as u16).filter(|to| stuck(*to, class)).map(|to| self.waiting((port, class), to)).sum();
         // Headroom is freed first.
         let headroom = held.headroom.saturating_sub(held.headroom + held.shared - rest);
         Held { headroom, shared: rest - headroom, ..held }
@@ -305,7 +320,7 @@ impl Buffer for Pfc {
             self.settle();
         }
     }
-    fn on_link_down(&mut self, port: u8) {
+    fn on_link_down(&mut self, port: u16) {
         self.paused.retain(|(paused, _)| *paused != port);
         self.orders.retain(|order| order.port != port);
         let from = usize::from(port) * CLASSES;
@@ -318,19 +333,19 @@ impl Buffer for Pfc {
         self.orders.pop_front()
     }
     fn broken_promises(&self) -> u64 {
-        if self.promises { self.refused } else { 0 }
+        self.refused
     }
-    fn paused(&self) -> &[(u8, u8)] {
+    fn paused(&self) -> &[(u16, u8)] {
         &self.paused
     }
-    fn stay_paused(&self, stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)> {
+    fn stay_paused(&self, stuck: &dyn Fn(u16, u8) -> bool) -> Vec<(u16, u8)> {
         // A neighbour resumes below a threshold that grows with the free space; stuck packets of
         // all neighbours keep their space.
-        let all = (0..self.ports as u8).flat_map(|port| (0..self.lossless as u8).map(move |class| (port, class)));
+        let all = (0..self.ports as u16).flat_map(|port| (0..self.lossless as u8).map(move |class| (port, class)));
         let threshold = self.threshold(all.map(|from| self.rest(from, stuck).shared).sum());
         self.paused.iter().copied().filter(|from| self.stays(self.rest(*from, stuck), threshold)).collect()
     }
-    fn waiting(&self, (port, class): (u8, u8), to: u8) -> u64 {
+    fn waiting(&self, (port, class): (u16, u8), to: u16) -> u64 {
         self.waiting[self.between(port, to, class)]
     }
     fn ends_at_deadlock(&self) -> bool {
@@ -361,7 +376,7 @@ mod tests {
         Pfc::new(&params, &Env { mtu_bytes: 1500, links: &links(n) })
     }
 
-    fn place(from: u8, class: u8) -> Place {
+    fn place(from: u16, class: u8) -> Place {
         Place { from: Some(from), to: 3, class }
     }
 
@@ -373,7 +388,7 @@ mod tests {
         pfc.admits(&packet(), place, Backlog::default(), Backlog::default())
     }
 
-    fn orders(pfc: &mut Pfc) -> Vec<(u8, u8, bool)> {
+    fn orders(pfc: &mut Pfc) -> Vec<(u16, u8, bool)> {
         std::iter::from_fn(|| pfc.next_pause()).map(|order| (order.port, order.class, order.on)).collect()
     }
 
@@ -471,7 +486,7 @@ mod tests {
             resume: Bytes(0),
             ..Params::defaults()
         };
-        let stay = |of_first: u8| {
+        let stay = |of_first: u16| {
             let mut pfc = pfc(4, params.clone());
             let taken = [(0, of_first); 4].into_iter().chain([(1, 2), (1, 3), (1, 3), (1, 3), (2, 3), (2, 3), (2, 3)]);
             assert!(taken.into_iter().all(|(from, to)| admits(&mut pfc, Place { to, ..place(from, 0) })));
@@ -502,6 +517,28 @@ mod tests {
         // Waiting packets still count, and the next packet pauses the neighbour again.
         assert!(admits(&mut pfc, place(1, 0)));
         assert_eq!((orders(&mut pfc), !pfc.paused().is_empty()), (vec![(1, 0, true)], true));
+    }
+
+    /// A headroom of one byte less than can arrive after an order is refused, as are counters that take gigabytes.
+    #[test]
+    fn lossless_classes_have_the_headroom_that_the_longest_cable_needs() {
+        let mut links = links(4);
+        links[2].delay = Dur::from_us(10);
+        // 20 us at 10 Gb/s are 25 000 bytes.
+        let needed = 25_000 + 1 + 4500 + 64;
+        let of = |headroom| {
+            let params = Params { headroom: Auto::Set(Bytes(headroom)), ..Params::defaults() };
+            check(&params, &Env { mtu_bytes: 1500, links: &links })
+        };
+        assert_eq!(of(needed), []);
+        let problem = of(needed - 1);
+        assert_eq!((problem.len(), problem[0].key), (1, "headroom"));
+        assert!(problem[0].message.starts_with("`29564B` is too little: 29565B can arrive"), "{problem:?}");
+        assert!(of(0).iter().any(|problem| problem.key == "headroom"));
+        let links = super::tests::links(12_000);
+        let params = Params { total: Bytes(1_000_000_000), ..Params::defaults() };
+        let keys: Vec<_> = check(&params, &Env { mtu_bytes: 1500, links: &links }).iter().map(|problem| problem.key).collect();
+        assert_eq!(keys, ["kind"]);
     }
 
     #[test]

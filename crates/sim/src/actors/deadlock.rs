@@ -60,7 +60,7 @@ impl Global for Deadlocks {
 }
 
 /// Returns the link over which packets arrive at a port of a switch.
-fn into(net: &Net, at: NodeId, port: u8) -> LinkId {
+fn into(net: &Net, at: NodeId, port: u16) -> LinkId {
     net.link(LinkId(net.out_base(at) + u32::from(port))).reverse
 }
 
@@ -82,7 +82,7 @@ fn stuck<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, net: &Net) -> Held {
     loop {
         let stay = |at: &NodeId| {
             let at = *at;
-            let waits_for = |port: u8, class: u8| held.contains(&(LinkId(net.out_base(at) + u32::from(port)), class));
+            let waits_for = |port: u16, class: u8| held.contains(&(LinkId(net.out_base(at) + u32::from(port)), class));
             buffer(whole, net, at).stay_paused(&waits_for).into_iter().map(move |(port, class)| (into(net, at, port), class))
         };
         let left: Held = switches.iter().flat_map(stay).filter(|port| held.contains(port)).collect();
@@ -104,10 +104,10 @@ fn cycle<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, net: &Net, stuck: &H
     loop {
         let (link, class) = *way.last().expect("`way` begins with `first`");
         let at = net.link(link).to;
-        let back = net.link(net.link(link).reverse).port.0 as u8;
+        let back = net.link(net.link(link).reverse).port.0 as u16;
         let buffer = buffer(whole, net, at);
         let waits =
-            |next: &&(LinkId, u8)| (buffer.waiting((back, class), net.link(next.0).port.0 as u8), std::cmp::Reverse(next.0));
+            |next: &&(LinkId, u8)| (buffer.waiting((back, class), net.link(next.0).port.0 as u16), std::cmp::Reverse(next.0));
         let onward = stuck.iter().filter(|(next, of)| net.link(*next).from == at && *of == class);
         let next = onward.max_by_key(waits).expect("packets that keep a stuck port paused wait at a stuck port");
         if let Some(place) = way.iter().position(|known| known == next) {

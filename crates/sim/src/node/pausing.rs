@@ -14,33 +14,47 @@ use fabric::port::Port;
 use fabric::qdisc::Qdisc;
 use fabric::refused::{Refusal, Refused};
 use fabric::router::Router;
-use proto::packet::{ASK, ROUTE_HOPS};
+use proto::packet::ASK;
 use proto::{Kind, Packet};
 
 /// Returns where a packet counts in the buffer of the switch that it leaves by `link`.
 ///
-/// The last route byte of a packet is free while the packet is in a switch: it holds the port at which the
-/// packet arrived.
+/// The packet itself has the port at which it arrived.
 pub fn place(net: &Net, port: &Port, link: LinkId, packet: &Packet) -> Place {
-    let from = Some(packet.route[INGRESS]).filter(|byte| port.pausing.is_some() && *byte != ASK);
-    Place { from, to: net.link(link).port.0 as u8, class: port.qdisc.class(packet) }
+    let from = ingress(net, packet).filter(|_| port.pausing.is_some());
+    Place { from, to: net.link(link).port.0 as u16, class: port.qdisc.class(packet) }
 }
 
-/// The route byte of a packet that holds, in a switch, the port at which the packet arrived.
-const INGRESS: usize = ROUTE_HOPS - 1;
+/// Returns the port at which a packet in a switch arrived. It is in the route bytes that are free there
+/// ([`route_room`](fabric::paths::route_room)).
+fn ingress(net: &Net, packet: &Packet) -> Option<u16> {
+    let [.., high, low] = packet.route;
+    let none = low == ASK && (high == ASK || !net.is_wide());
+    (!none).then(|| if net.is_wide() { u16::from_be_bytes([high, low]) } else { low.into() })
+}
+
+/// Sets or removes the port at which a packet arrived at a switch.
+fn set_ingress(net: &Net, packet: &mut Packet, port: Option<u16>) {
+    let [.., high, low] = &mut packet.route;
+    let bytes = port.map_or([ASK; 2], u16::to_be_bytes);
+    *low = bytes[1];
+    if net.is_wide() {
+        *high = bytes[0];
+    }
+}
 
 impl<P: Probe> World<P> {
     /// Stores in a packet the port at which it arrived.
     pub fn note_ingress(&self, packet: &mut Packet) {
-        let port = self.ingress.map(|link| self.routing.net.link(self.routing.net.link(link).reverse).port.0 as u8);
-        packet.route[INGRESS] = port.unwrap_or(ASK);
+        let net = &self.routing.net;
+        set_ingress(net, packet, self.ingress.map(|link| net.link(net.link(link).reverse).port.0 as u16));
     }
 
     /// Sets the link over which a packet arrived at a switch that has stored the port in the packet.
     pub fn restore_ingress(&mut self, at: NodeId, packet: &Packet) {
         let net = &self.routing.net;
-        let link = |port: u8| net.link(LinkId(net.out_base(at) + u32::from(port))).reverse;
-        self.ingress = Some(packet.route[INGRESS]).filter(|port| *port != ASK).map(link);
+        let link = |port: u16| net.link(LinkId(net.out_base(at) + u32::from(port))).reverse;
+        self.ingress = ingress(net, packet).map(link);
     }
 
     /// Notifies the buffer that a packet which it admitted leaves the port of a switch, or is lost there.
@@ -66,7 +80,7 @@ impl<P: Probe> World<P> {
         }
         self.leaves(link, packet);
         if self.routing.net.host(self.routing.net.link(link).from).is_none() {
-            packet.route[INGRESS] = ASK;
+            set_ingress(&self.routing.net, packet, None);
         }
         self.passes(link, packet, now)
     }
@@ -114,7 +128,7 @@ impl<P: Probe> World<P> {
         let sent = self.served;
         self.leaves(link, &sent);
         if self.routing.net.host(self.routing.net.link(link).from).is_none() {
-            self.served.route[INGRESS] = ASK;
+            set_ingress(&self.routing.net, &mut self.served, None);
         }
         let port = Self::port(&mut self.ports, link);
         if let Some(agent) = &mut port.agent {
@@ -154,7 +168,7 @@ impl<P: Probe> World<P> {
     /// Handles a link that has gone down: the PAUSE frames that its node has sent over it are void.
     pub fn on_dead_link(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
         let at = self.routing.net.link(link).from;
-        self.buffers[at.index()].on_link_down(self.routing.net.link(link).port.0 as u8);
+        self.buffers[at.index()].on_link_down(self.routing.net.link(link).port.0 as u16);
         self.settle_pauses(links, at);
     }
 

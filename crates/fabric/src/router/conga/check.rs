@@ -3,11 +3,11 @@
 use super::{Mode, Params, TAGS, homes};
 use crate::net::Net;
 use crate::paths::Counts;
+use crate::paths::route_room;
 use crate::router::{Env, needs_one_nic};
 use crate::routes::Routes;
 use base::params::Problem;
 use base::{HostId, NodeId};
-use proto::packet::ROUTE_HOPS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the problems of parameters that depend on the network.
@@ -53,8 +53,8 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
                 return refuse("mode", message, hint);
             }
             let links = routes.distance(net.hosts()[src.index()], dst).unwrap_or(0) as usize;
-            if params.mode == Mode::Path && links > ROUTE_HOPS + 1 {
-                let message = format!("paths have {} switches, but a source route has room for {ROUTE_HOPS}", links - 1);
+            if params.mode == Mode::Path && links > route_room(net) + 1 {
+                let message = format!("paths have {} switches, but a source route has room for {}", links - 1, route_room(net));
                 return refuse("mode", message, "write `mode = \"edge\"`");
             }
         }
