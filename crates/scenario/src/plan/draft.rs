@@ -146,7 +146,8 @@ impl Draft {
     }
     /// Returns the environment of the workload with this index.
     pub fn workload_env<'a>(&self, built: &'a Built, files: &'a Files, index: usize) -> workload::Env<'a> {
-        envs::workload(&built.net, self.packets(), self.head.latest_end(), files, index)
+        let env = envs::workload(&built.net, self.packets(), self.head.latest_end(), files, index);
+        workload::Env { memory: self.memory, ..env }
     }
     /// Returns every combination of the events' variants, with the swept keys. The last event
     /// changes fastest.

@@ -1,6 +1,7 @@
 //! Environments of all parts of a system, for the checks and for the run.
 
 use crate::files::Files;
+use crate::memory::Memory;
 use crate::topology;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
@@ -265,7 +266,7 @@ pub(crate) fn topology(files: &Files) -> topology::Env<'_> {
 
 /// Returns the environment of the workload with this index in the scenario.
 pub(crate) fn workload<'a>(net: &'a Net, packets: Packets, end: Option<Time>, files: &'a Files, index: usize) -> workload::Env<'a> {
-    workload::Env { net, packets, end, files, index: index as u64, last_starts: &[] }
+    workload::Env { net, packets, end, files, index: index as u64, last_starts: &[], memory: Memory::UNLIMITED }
 }
 
 /// Returns the load and the size law of a workload.

@@ -44,7 +44,7 @@
 
 use super::collectives::messages::Member;
 use super::collectives::planned::{PlanFlows, PlannedFlows};
-use super::collectives::{self, Algorithm, CollectiveOp, Common, MOST_MESSAGES, zipf};
+use super::collectives::{self, Algorithm, CollectiveOp, Common, zipf};
 use super::listed::{Hosts, once};
 use super::program::{Act, Placed, Program};
 use super::tasks::Task;
@@ -125,8 +125,7 @@ impl<'a> PlacedCollective<'a> {
             return problem("ranks", message, "place ranks on several servers, or lower `per_server`");
         }
         let messages = collective.messages(&members).saturating_mul(params.iterations.into());
-        if messages > MOST_MESSAGES {
-            let message = format!("the ranks send {messages} messages, at most {MOST_MESSAGES} are allowed");
+        if let Err(message) = env.fit(messages) {
             return problem("chunk", message, "raise `chunk`, or use fewer channels, iterations or ranks");
         }
         Ok(planned)
@@ -338,7 +337,7 @@ mod tests {
                 "algorithm: `hierarchical` needs ranks at the same places of all servers",
             ),
             (&[("per_server", "6")], "ranks: all 6 ranks are on one server, so that no message enters the network"),
-            (&[("iterations", "100000")], "chunk: the ranks send 6000000 messages, at most 4000000 are allowed"),
+            (&[("iterations", "100000")], "chunk: the ranks send more than 4000000 messages, which do not fit into memory"),
         ];
         for (set, why) in cases {
             assert_eq!(refused(set), why);

@@ -5,6 +5,7 @@
 //! `workload/pairs`, `workload/ports`.
 
 use crate::files::Files;
+use crate::memory::Memory;
 use base::{Dur, HostId, Offered, Rate, Streams, Time};
 use fabric::net::Net;
 
@@ -191,12 +192,29 @@ pub struct Env<'a> {
     pub index: u64,
     /// Last flow start of each workload that is already drawn, by name.
     pub last_starts: &'a [(String, Time)],
+    /// Limit of the memory of the plan of a program.
+    pub memory: Memory,
 }
 
 /// Latest start of a flow and latest end of a run: 11.5 days.
-pub const MAX_TIME: Dur = Dur::from_secs(1_000_000);
+pub const MAX_TIME: Dur = base::units::LARGEST.0;
+
+/// Maximum number of messages of a program.
+const MOST_MESSAGES: u64 = 4_000_000;
+
+/// Bytes of memory that a message of a program needs while the program is planned, as measured.
+const MESSAGE_BYTES: u64 = 2_800;
 
 impl Env<'_> {
+    /// Returns an error if the messages of a program do not fit into memory.
+    pub fn fit(&self, messages: u64) -> Result<(), String> {
+        let most = MOST_MESSAGES.min(self.memory.bytes / MESSAGE_BYTES);
+        let limit = if most < MOST_MESSAGES { format!(": {}", self.memory) } else { String::new() };
+        if messages <= most {
+            return Ok(());
+        }
+        Err(format!("the ranks send more than {most} messages, which do not fit into memory{limit}"))
+    }
     /// Returns the last flow start of another workload, if that workload is already drawn.
     fn last_start(&self, name: &str) -> Option<Time> {
         self.last_starts.iter().find(|(known, _)| known == name).map(|(_, start)| *start)
@@ -302,7 +320,7 @@ pub(crate) mod testing {
         }
         pub fn env(&self) -> Env<'_> {
             let packets = Packets { mtu: 1500, header: 40 };
-            Env { net: &self.net, packets, end: None, files: &self.files, index: 0, last_starts: &[] }
+            Env { net: &self.net, packets, end: None, files: &self.files, index: 0, last_starts: &[], memory: Memory::UNLIMITED }
         }
         pub fn read(&self, kind: &str, set: &[(&'static str, &str)]) -> Result<AnyWorkload, String> {
             struct Given<'a>(&'a [(&'static str, &'a str)], Vec<String>);

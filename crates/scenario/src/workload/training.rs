@@ -231,7 +231,7 @@ impl PlanFlows for Params {
             job.shuffle(rng);
         }
         let key = (self, job.popularity().to_vec());
-        let draw = || job.program()?.draw(&self.common.hosts, &Hosts::of(env), "operation");
+        let draw = || job.program(env)?.draw(&self.common.hosts, &Hosts::of(env), "operation");
         once("training", &key, env, draw, "training")
     }
     fn ignored(&self) -> Vec<&'static str> {

@@ -116,9 +116,6 @@ base::params! {
     }
 }
 
-/// Maximum number of messages of a workload. More would not fit into memory.
-pub const MOST_MESSAGES: u64 = 4_000_000;
-
 impl Common {
     /// Returns how the data of a collective is cut. `servers` are the servers of its ranks.
     pub fn cutting(&self, algorithm: Algorithm, servers: impl Iterator<Item = u32>) -> Cutting {

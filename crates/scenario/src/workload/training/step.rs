@@ -2,8 +2,9 @@
 
 use super::model::Sizes;
 use super::{Params, Schedule};
+use crate::workload::Env;
 use crate::workload::collectives::messages::{Begun, Member, Messages, SlicedData, Step};
-use crate::workload::collectives::{Algorithm, Collective, CollectiveOp, MOST_MESSAGES, zipf};
+use crate::workload::collectives::{Algorithm, Collective, CollectiveOp, zipf};
 use crate::workload::program::{Act, Placed, Program};
 use crate::workload::tasks::{Moved, Parallelism, Task};
 use base::{Dur, Rng};
@@ -121,15 +122,17 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the program of all ranks. The error is a complete message.
-    pub fn program(&self) -> Result<Program, String> {
+    pub fn program(&self, env: &Env<'_>) -> Result<Program, String> {
         let ranks = self.ranks();
         let program = Program::new(ranks as usize);
-        let mut run = Run { job: self, program, iteration: 0, last: Vec::new(), reduced: Vec::new(), messages: 0 };
+        let mut run = Run { job: self, env, program, iteration: 0, last: Vec::new(), reduced: Vec::new(), messages: 0 };
         run.last = (0..ranks).map(|rank| run.program.add(rank, Act::Compute(Dur::ZERO), Vec::new(), 0)).collect();
         for iteration in 0..self.p.iterations {
             run.iteration = iteration;
             run.reduced = vec![None; ranks as usize];
             run.step()?;
+            // All iterations have as many messages.
+            env.fit(run.messages / u64::from(iteration + 1) * u64::from(self.p.iterations))?;
         }
         Ok(run.program)
     }
@@ -143,6 +146,7 @@ fn is_local(members: &[Member]) -> bool {
 /// A program under construction.
 struct Run<'a> {
     job: &'a Job<'a>,
+    env: &'a Env<'a>,
     program: Program,
     iteration: u32,
     /// By rank: the last operation of its passes.
@@ -185,9 +189,7 @@ impl Run<'_> {
     ) -> Result<Vec<u32>, String> {
         let local = is_local(members);
         self.messages += if local { 2 * members.len() as u64 } else { collective.messages(members) };
-        if self.messages > MOST_MESSAGES {
-            return Err(format!("the ranks send more than {MOST_MESSAGES} messages, which do not fit into memory"));
-        }
+        self.env.fit(self.messages)?;
         let task = self.communication(name, collective.op.moved(collective.bytes, members.len() as u32), parallelism);
         let ends = if local {
             collective.add_within_server(&mut self.program, task, members)
@@ -373,9 +375,7 @@ impl Run<'_> {
         let pieces = bytes.div_ceil(most).min(u64::from(u32::MAX / cutting.channels)) as u32;
         let data = SlicedData { sizes: vec![bytes], channels: cutting.channels, pieces };
         self.messages += u64::from(data.slices());
-        if self.messages > MOST_MESSAGES {
-            return Err(format!("the ranks send more than {MOST_MESSAGES} messages, which do not fit into memory"));
-        }
+        self.env.fit(self.messages)?;
         let task = self.communication(name, CollectiveOp::Send.moved(bytes, 2), Parallelism::Pipeline);
         let begin = self.program.add(from, Act::Compute(Dur::ZERO), vec![self.last[from as usize]], 0);
         // The receiver is ready from the start.
