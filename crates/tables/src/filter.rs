@@ -69,13 +69,21 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
+/// Maximum length of a filter, and how deep its parts may be nested: they must fit on the stack.
+const MOST_BYTES: usize = 10_000;
+const MOST_NESTED: u32 = 100;
+
 impl Filter {
     /// Parses a filter.
     pub fn parse(text: &str) -> Result<Filter, Wrong> {
         let text = text.trim();
+        if text.len() > MOST_BYTES {
+            let message = format!("a filter has at most {MOST_BYTES} bytes, but this filter has {}", text.len());
+            return Err(Wrong { text: format!("{}...", text.chars().take(60).collect::<String>()), at: 0, message });
+        }
         let wrong = |at: usize, message: String| Wrong { text: text.to_owned(), at: text[..at].chars().count(), message };
         let tokens = tokens(text).map_err(|(at, message)| wrong(at, message))?;
-        let mut reader = Reader { tokens: &tokens, at: 0, end: text.len() };
+        let mut reader = Reader { tokens: &tokens, at: 0, end: text.len(), nested: 0 };
         let root = reader.any().and_then(|root| match reader.peek() {
             None => Ok(root),
             Some((at, token)) => Err((at, format!("{token} is not expected here: join comparisons with `and` or `or`"))),
@@ -220,6 +228,7 @@ struct Reader<'a> {
     tokens: &'a [At<Token>],
     at: usize,
     end: usize,
+    nested: u32,
 }
 
 impl Reader<'_> {
@@ -255,12 +264,23 @@ impl Reader<'_> {
         }
         Ok(found)
     }
+    /// Reads a part that is nested in another part.
+    fn inner(&mut self, read: fn(&mut Self) -> Result<Node, At<String>>) -> Result<Node, At<String>> {
+        if self.nested == MOST_NESTED {
+            let at = self.peek().map_or(self.end, |(at, _)| at);
+            return Err((at, format!("parts are nested more than {MOST_NESTED} deep")));
+        }
+        self.nested += 1;
+        let found = read(self)?;
+        self.nested -= 1;
+        Ok(found)
+    }
     fn one(&mut self) -> Result<Node, At<String>> {
         if self.takes_word("not") {
-            return Ok(Node::Not(Box::new(self.one()?)));
+            return Ok(Node::Not(Box::new(self.inner(Self::one)?)));
         }
         if self.takes(&Token::Sign("(")) {
-            let found = self.any()?;
+            let found = self.inner(Self::any)?;
             return if self.takes(&Token::Sign(")")) { Ok(found) } else { Err((self.end, "`)` is missing".to_owned())) };
         }
         let (at, name) = self.next("a column")?;
@@ -412,6 +432,24 @@ mod tests {
         }
         let filter = Filter::parse("workload == \"web\" and (size_bytes < 3 or not terminated)").unwrap();
         assert_eq!(filter.columns().into_iter().collect::<Vec<_>>(), ["size_bytes", "terminated", "workload"]);
+    }
+
+    #[test]
+    fn long_and_deeply_nested_filters_are_refused_or_read() {
+        let nested = |n: usize| [&"(".repeat(n), "terminated == true", &")".repeat(n)].concat();
+        let joined = |n: usize| vec!["terminated"; n].join(" or ");
+        for text in [nested(100), joined(700), format!("{}terminated", "not ".repeat(100))] {
+            assert_eq!(chosen(&text), chosen("terminated"));
+        }
+        for text in [nested(101), format!("{}terminated", "not ".repeat(101))] {
+            let wrong = Filter::parse(&text).unwrap_err().to_string();
+            assert!(wrong.starts_with("parts are nested more than 100 deep"), "{wrong}");
+        }
+        for text in [nested(200_000), joined(100_000), format!("{}terminated", "not ".repeat(100_000))] {
+            let wrong = Filter::parse(&text).unwrap_err().to_string();
+            assert!(wrong.starts_with("a filter has at most 10000 bytes, but this filter has"), "{wrong}");
+            assert!(wrong.len() < 500, "{}", wrong.len());
+        }
     }
 
     #[test]

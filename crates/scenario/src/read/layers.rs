@@ -35,6 +35,9 @@ pub(crate) struct Layers {
     labels: Vec<String>,
 }
 
+/// Maximum number of parts of a key. Tables are nested as deep, and must fit on the stack.
+const MOST_PARTS: usize = 32;
+
 impl Layers {
     /// Starts with a file whose short forms are expanded.
     pub fn new(root: Table) -> Layers {
@@ -123,6 +126,10 @@ impl Layers {
             let hint = "write `--set workload.web.load=0.8`; put names with dots or spaces in quotes";
             return self.report(at, format!("`{key}` is not a dotted key"), "not a key", hint);
         };
+        if path.len() > MOST_PARTS {
+            let message = format!("the key has {} parts, at most {MOST_PARTS} are allowed", path.len());
+            return self.report(at, message, "too long", "`flowloom check` prints all keys of a scenario");
+        }
         let node = parse_value(value, source, start + key.len() + 1);
         match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["profile", ..] => {
@@ -283,6 +290,7 @@ mod tests {
         for (key, why) in [
             ("system.B.label", "no system `B`"),
             ("a..b", "not a dotted key"),
+            (&["a"; 100_000].join("."), "the key has 100000 parts, at most 32 are allowed"),
             ("workload", "as a whole"),
             ("system.A", "as a whole"),
         ] {
