@@ -20,6 +20,8 @@ pub struct Node {
     pub tier: Tier,
     /// IPv4 address, for hosts; zero for switches.
     pub address: u32,
+    /// Whether the node is a switch within a server, such as an NVSwitch.
+    pub in_server: bool,
 }
 
 /// A directed link with the egress port that feeds it.
@@ -76,12 +78,21 @@ impl NetBuilder {
     /// Adds a host. Its address is 10.x.y.z from the host's index unless `address` is given.
     pub fn host(&mut self, name: impl Into<String>, address: Option<u32>) -> NodeId {
         self.hosts += 1;
-        self.add(Node { name: name.into(), tier: HOST_TIER, address: address.unwrap_or(0x0a00_0000 + self.hosts) })
+        self.add(Node {
+            name: name.into(),
+            tier: HOST_TIER,
+            address: address.unwrap_or(0x0a00_0000 + self.hosts),
+            in_server: false,
+        })
     }
     /// Adds a switch of a tier from 1 up.
     pub fn switch(&mut self, name: impl Into<String>, tier: Tier) -> NodeId {
         assert!(tier > HOST_TIER, "tier 0 is for hosts");
-        self.add(Node { name: name.into(), tier, address: 0 })
+        self.add(Node { name: name.into(), tier, address: 0, in_server: false })
+    }
+    /// Adds a switch of tier 1 within a server, such as an NVSwitch.
+    pub fn server_switch(&mut self, name: impl Into<String>) -> NodeId {
+        self.add(Node { name: name.into(), tier: 1, address: 0, in_server: true })
     }
     fn add(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);

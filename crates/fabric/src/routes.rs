@@ -3,7 +3,8 @@
 //! Hosts never forward, so all hosts of a switch share the switch's next-hop sets. Equal sets are
 //! stored once: a fat-tree of 8192 hosts takes a few megabytes. Hosts with several NICs share the
 //! sets of other hosts that are connected to the same switches. A NIC is a next hop like any other:
-//! the candidates at the node of a host are the host's NICs on shortest paths.
+//! the candidates at the node of a host are the host's NICs on shortest paths. If some of them lead to
+//! a switch within the server, such as an NVSwitch, only these are candidates.
 
 pub mod cost;
 mod search;

@@ -75,7 +75,8 @@ impl Cables {
         [!self.up.is_empty(), !self.down.is_empty()]
     }
 
-    /// Determines which NICs are on shortest paths. `number` is the index of each switch, by node.
+    /// Determines which NICs lead to the hosts of each group: those on shortest paths; of these only the NICs that
+    /// lead to switches within the server, if there are some. `number` is the index of each switch, by node.
     pub fn set_routes(&mut self, net: &Net, found: &Found, groups: u32, number: &[u32]) {
         for group in 0..groups {
             let steps = |end: NodeId| match net.host(end) {
@@ -83,8 +84,11 @@ impl Cables {
                 Some(_) => FAR,
             };
             let least = self.up.iter().map(|(_, end)| steps(*end)).min().unwrap_or(FAR);
-            let nics = self.up.iter().filter(|(_, end)| least != FAR && steps(*end) == least).map(|(nic, _)| *nic);
-            let nics: Vec<LinkId> = nics.collect();
+            let nearest = self.up.iter().filter(|(_, end)| least != FAR && steps(*end) == least);
+            // NCCL and other libraries send messages within a server over its own switches.
+            let in_server = |(_, end): &&(LinkId, NodeId)| net.node(*end).in_server;
+            let only = nearest.clone().any(|nic| in_server(&nic));
+            let nics: Vec<LinkId> = nearest.filter(|nic| !only || in_server(nic)).map(|(nic, _)| *nic).collect();
             let known = self.sets.iter().position(|set| *set == nics).unwrap_or_else(|| {
                 self.sets.push(nics);
                 self.sets.len() - 1

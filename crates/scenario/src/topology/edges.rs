@@ -65,10 +65,10 @@ fn once<F: Read>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Edges>, String
     env.files.made(format!("{} {params:?}", std::any::type_name::<F>()), || F::read(params, env))
 }
 
-/// A network: nodes with name and tier, hosts first, and the cables between them.
+/// A network: nodes with their tiers, hosts first, and the cables between them.
 #[derive(Default)]
 pub struct Edges {
-    nodes: Vec<(String, u8)>,
+    nodes: Vec<(NodeOfFile, u8)>,
     cables: Vec<Edge>,
 }
 
@@ -88,6 +88,8 @@ pub struct NodeOfFile {
     pub host: bool,
     /// `None`: its distance from the nearest host.
     pub tier: Option<u8>,
+    /// Whether the node is a switch within a server.
+    pub in_server: bool,
 }
 
 impl Edges {
@@ -106,8 +108,8 @@ impl Edges {
         for (new, old) in order.iter().enumerate() {
             place[*old] = new;
         }
-        let mut names: Vec<String> = nodes.into_iter().map(|node| node.name).collect();
-        let nodes = order.iter().map(|i| (std::mem::take(&mut names[*i]), tiers[*i])).collect();
+        let mut nodes: Vec<Option<NodeOfFile>> = nodes.into_iter().map(Some).collect();
+        let nodes = order.iter().filter_map(|i| Some((nodes[*i].take()?, tiers[*i]))).collect();
         let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(|end| place[end]), ..cable }).collect();
         Ok(Edges { nodes, cables })
     }
@@ -119,7 +121,11 @@ impl Edges {
     /// Adds the nodes and cables to `net`.
     pub fn build(&self, common: &Cables, net: &mut NetBuilder) {
         common.set(net);
-        let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
+        let add = |(node, tier): &(NodeOfFile, u8)| match node {
+            node if *tier == 0 => net.host(&node.name, None),
+            node if node.in_server => net.server_switch(&node.name),
+            node => net.switch(&node.name, *tier),
+        };
         let ids: Vec<_> = self.nodes.iter().map(add).collect();
         for &Edge { ends: [a, b], rate, delay, loss } in &self.cables {
             net.lossy_cable(ids[a], ids[b], rate, delay, loss.unwrap_or(common.loss));

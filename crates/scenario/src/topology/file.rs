@@ -118,7 +118,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
     cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
     let nodes = names.into_iter().enumerate().map(|(i, name)| {
         let known = declared.get(i);
-        NodeOfFile { name, host: known.map_or(degree[i] == 1, |d| d.host), tier: known.and_then(|d| d.tier) }
+        NodeOfFile { name, host: known.map_or(degree[i] == 1, |d| d.host), tier: known.and_then(|d| d.tier), in_server: false }
     });
     Edges::new(nodes.collect(), cables).map_err(|message| ("nodes", message))
 }

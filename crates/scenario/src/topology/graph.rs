@@ -230,7 +230,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             Ok(tier) if (tier == 0) == host => Ok(tier),
             _ => Err("hosts are tier 0, switches 1 to 255".to_owned()),
         })?;
-        Ok(NodeOfFile { name: node.need("id")?.to_owned(), host, tier })
+        Ok(NodeOfFile { name: node.need("id")?.to_owned(), host, tier, in_server: false })
     });
     let nodes = nodes.collect::<Result<Vec<NodeOfFile>, String>>()?;
     if !nodes.iter().any(|node| node.host) {

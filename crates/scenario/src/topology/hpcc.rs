@@ -15,8 +15,9 @@
 //! the number of NVSwitches and the type of GPU.
 //!
 //! Model: a host with several links, as in `ali_32host_10rack.txt`, is a host with several NICs.
-//! NVSwitches are switches like others, and a GPU with a link to an NVSwitch and a link to the
-//! network has two NICs. `nvswitches = "leave_out"` leaves out the NVSwitches, so that GPUs of a
+//! A GPU with a link to an NVSwitch and a link to the network has two NICs. GPUs of a server
+//! communicate over their NVSwitch, as with NCCL, also if the network has a path of as many links.
+//! `nvswitches = "leave_out"` leaves out the NVSwitches, so that GPUs of a
 //! server communicate over the network.
 
 use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
@@ -47,7 +48,7 @@ base::params! {
 base::choice! {
     /// How the switches inside servers are read.
     pub enum NvSwitches {
-        /// NVSwitches are switches like others.
+        /// GPUs of a server communicate over its NVSwitch.
         Keep = "keep",
         /// NVSwitches and their links are left out.
         LeaveOut = "leave_out",
@@ -102,7 +103,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         tokens.need("the rest of the first line")?;
     }
     let mut host = vec![true; nodes as usize];
-    let mut left_out = vec![false; nodes as usize];
+    let (mut inner_switch, mut left_out) = (vec![false; nodes as usize], vec![false; nodes as usize]);
     for number in 0..switches {
         let word = tokens.need("the last switch")?;
         let id = node(&tokens, &word, nodes)?;
@@ -110,7 +111,8 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             return Err(tokens.wrong(&word, "is listed twice as a switch"));
         }
         // NVSwitches come first.
-        left_out[id] = number < inner && params.nvswitches == NvSwitches::LeaveOut;
+        inner_switch[id] = number < inner;
+        left_out[id] = inner_switch[id] && params.nvswitches == NvSwitches::LeaveOut;
     }
     let mut cables = Vec::new();
     for _ in 0..links {
@@ -131,7 +133,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let kept: Vec<usize> = (0..host.len()).filter(|id| !left_out[*id]).collect();
     let place = |id: usize| kept.partition_point(|kept| *kept < id);
     let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();
-    let nodes = kept.iter().map(|&id| NodeOfFile { name: id.to_string(), host: host[id], tier: None });
+    let nodes = kept.iter().map(|&id| NodeOfFile { name: id.to_string(), host: host[id], tier: None, in_server: inner_switch[id] });
     Edges::new(nodes.collect(), cables).map_err(|why| format!("{}: {why}", params.path))
 }
 
@@ -202,13 +204,13 @@ mod tests {
         let net = attempt(SERVERS).unwrap();
         let nics: Vec<String> = net.nics(base::HostId(3)).map(|nic| net.link_name(nic)).collect();
         assert_eq!(nics, ["3->5", "3->6"]);
-        // GPUs of a server are at the same distance over their NVSwitch and over the rack; other
-        // servers are reached over the rack.
+        // GPUs of a server are at the same distance over their NVSwitch and over the rack, and use the
+        // NVSwitch; other servers are reached over the rack.
         let routes = fabric::routes::Routes::new(&net, &[]);
         let from_first = |dst: u32| {
             routes.candidates(net.hosts()[0], base::HostId(dst)).iter().map(|nic| net.link_name(*nic)).collect::<Vec<_>>()
         };
-        assert_eq!((from_first(1), from_first(2)), (vec!["0->4".to_owned(), "0->6".to_owned()], vec!["0->6".to_owned()]));
+        assert_eq!((from_first(1), from_first(2)), (vec!["0->4".to_owned()], vec!["0->6".to_owned()]));
     }
 
     /// As in `ali_32host_10rack.txt`: each host has a link to both switches of its rack. Host 2 has

@@ -253,7 +253,12 @@ impl Shape {
 
     fn nodes(&self) -> Vec<NodeOfFile> {
         let named = |prefix: &'static str, count: u64, tier: u8| {
-            (0..count).map(move |i| NodeOfFile { name: format!("{prefix}{i}"), host: tier == 0, tier: Some(tier) })
+            (0..count).map(move |i| NodeOfFile {
+                name: format!("{prefix}{i}"),
+                host: tier == 0,
+                tier: Some(tier),
+                in_server: false,
+            })
         };
         let switches = named("tor", self.pods * self.tors, 1).chain(named("agg", self.pods * self.aggs, 2));
         named("h", self.hosts, 0).chain(switches).chain(named("core", self.cores, 3)).collect()

@@ -37,7 +37,10 @@
 //!
 //! Assumed: a message has at most one of the eight steps of a buffer, whereas NCCL's rings send two steps at
 //! a time, except in a broadcast (`ALLREDUCE_SLICESTEPS` in src/include/collectives.h): give `chunk = "1MiB"` and
-//! `window = 4`. A rank has ended when its own messages have arrived, so that it may use their buffers again.
+//! `window = 4`. NCCL sends the messages of a channel in order, one after another; here they are flows that
+//! share the link. Where ranks forward messages along a chain (broadcasts, trees), a window above 1 delays all
+//! of them, unless the transport sends messages to a peer in order (`connections = "peer"`, `queue_pairs = "peer"`).
+//! A rank has ended when its own messages have arrived, so that it may use their buffers again.
 //! In `pairwise`, the next message of a slice is sent when the messages before it, in both directions,
 //! have arrived. With `skew`, the data of an all-to-all is divided in proportion to k^-skew, where k is
 //! the popularity of the receiver; all ranks agree on the popularity, which is drawn at random.
@@ -133,7 +136,7 @@ impl<'a> PlacedCollective<'a> {
     fn collective(&self, sizes: Vec<u64>) -> collectives::Collective {
         let p = self.params;
         let algorithm = p.algorithm.or(p.op.algorithms()[0]);
-        let cutting = p.common.cutting(algorithm, (0..self.placed.hosts.len() as u32).map(|rank| self.placed.server(rank)));
+        let cutting = p.common.cutting(p.op, algorithm, (0..self.placed.hosts.len() as u32).map(|rank| self.placed.server(rank)));
         collectives::Collective { op: p.op, algorithm, bytes: p.bytes.0, sizes, cutting }
     }
     /// Returns the program of the ranks.

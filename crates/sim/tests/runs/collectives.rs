@@ -142,3 +142,65 @@ fn parts_of_a_run_have_one_time_line() {
     assert_eq!((one.tasks.len(), one.parts.len()), (3, 24));
     assert_equal(&one, &run_in_parts(&plan.points[0], 4, 2), "four parts");
 }
+
+/// A broadcast along a chain of n ranks, in order: the last of M messages arrives at the last rank after M + n - 2 times of a
+/// message. Each message begins when the one before it has arrived, a few per cent later. Eight messages at a time would take
+/// 60 % more.
+#[test]
+fn a_broadcast_sends_its_messages_in_order() {
+    let (chunk, messages) = (524_288, 40);
+    let workload = format!("op = 'broadcast'\nbytes = '{}B'", chunk * messages);
+    let in_order = (messages + HOSTS - 2) as f64 * wire_ps(chunk);
+    let systems = ["transport = 'dcqcn'\nbuffer = 'pfc'", "transport = 'swift'", "transport = 'ndp'\nqdisc = 'trim'"];
+    for text in systems.map(|system| text_of(&workload, system)).into_iter().chain([text(&workload)]) {
+        let ratio = run(&text).tasks[0].time_ps().unwrap() as f64 / in_order;
+        assert!((1.0..1.06).contains(&ratio), "{ratio}\n{text}");
+    }
+}
+
+/// A topology file of SimAI: each GPU has a link to the NVSwitch of its server, and one to the only switch of the network.
+fn servers(servers: u32, gpus: u32) -> String {
+    let (hosts, rack) = (servers * gpus, servers * gpus + servers);
+    let switches: Vec<String> = (hosts..=rack).map(|node| node.to_string()).collect();
+    let mut text = format!("{} {gpus} {servers} 1 {} H100\n{}\n", rack + 1, 2 * hosts, switches.join(" "));
+    for gpu in 0..hosts {
+        text += &format!("{gpu} {} 2400Gbps 0.000025ms 0\n", hosts + gpu / gpus);
+        text += &format!("{gpu} {rack} 100Gbps 0.0005ms 0\n");
+    }
+    text
+}
+
+/// Messages within a server take its NVSwitch, although the way over the switch of the rack has as many links: an all-reduce takes
+/// the same time as without the slow links.
+#[test]
+fn messages_within_a_server_take_its_own_switch() {
+    let systems = [
+        ("ecmp", "transport = 'dcqcn'\nbuffer = 'pfc'"),
+        (
+            "spraying",
+            "transport = { kind = 'newreno', init_window = 10000 }\nrouter = 'spray'\nqdisc = { kind = 'droptail', limit = 'unlimited' }",
+        ),
+        ("uet", "transport = 'uet'"),
+    ];
+    for (count, gpus) in [(1, 2), (2, 8)] {
+        let own = format!("op = 'all_reduce'\nbytes = '64MB'\nranks = {gpus}");
+        for (name, system) in systems {
+            let time = |text: &str| {
+                let path = crate::common::file("servers.txt", text);
+                let outcome = run(&format!(
+                    "mtu = '4096B'\n[topology]\nkind = 'hpcc'\npath = '{path}'\n[workload.w]\nkind = 'collective'\n{own}\n[[system]]\n{system}\n"
+                ));
+                outcome.tasks[0].time_ps().unwrap()
+            };
+            let alone = time(&only_nvswitch(gpus));
+            assert_close(time(&servers(count, gpus)), alone as f64, &format!("{count} servers of {gpus}, {name}"));
+        }
+    }
+}
+
+/// A server of GPUs with an NVSwitch and no other network.
+fn only_nvswitch(gpus: u32) -> String {
+    let mut text = format!("{} {gpus} 1 0 {gpus} H100\n{gpus}\n", gpus + 1);
+    (0..gpus).for_each(|gpu| text += &format!("{gpu} {gpus} 2400Gbps 0.000025ms 0\n"));
+    text
+}

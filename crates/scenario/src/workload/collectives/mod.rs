@@ -111,14 +111,15 @@ base::params! {
         channels: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_024), "NCCL: at least one for each NIC";
         /// Largest message.
         chunk: Bytes = "512KiB" in Bytes(1)..=Bytes(1_000_000_000_000), "NCCL: a buffer of 4 MiB in 8 steps";
-        /// Number of messages of a rank to another rank on a channel that may be under way.
-        window: u32 = "8" in 1..=1_000_000, "NCCL: NCCL_STEPS";
+        /// Number of messages of a rank to another rank on a channel that may be under way; `auto`: 1 in broadcasts
+        /// and trees, 8 otherwise.
+        window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "NCCL: NCCL_STEPS is 8, in order on a connection";
     }
 }
 
 impl Common {
     /// Returns how the data of a collective is cut. `servers` are the servers of its ranks.
-    pub fn cutting(&self, algorithm: Algorithm, servers: impl Iterator<Item = u32>) -> Cutting {
+    pub fn cutting(&self, op: CollectiveOp, algorithm: Algorithm, servers: impl Iterator<Item = u32>) -> Cutting {
         let each = || {
             let mut ranks: BTreeMap<u32, u32> = BTreeMap::new();
             servers.for_each(|server| *ranks.entry(server).or_default() += 1);
@@ -129,7 +130,11 @@ impl Common {
             (Auto::Auto, Algorithm::Ring | Algorithm::Tree) => each().min(1_024),
             (Auto::Auto, _) => 1,
         };
-        Cutting { channels, chunk: self.chunk, window: Some(self.window) }
+        // Messages of a connection share its link, so that eight of them would all arrive late, and those that
+        // forward them would wait.
+        let in_order = op == CollectiveOp::Broadcast || algorithm == Algorithm::Tree;
+        let window = self.window.or(if in_order { 1 } else { 8 });
+        Cutting { channels, chunk: self.chunk, window: Some(window) }
     }
     /// Returns the parameters that have no effect with the values of the others.
     pub fn ignored(&self) -> Vec<&'static str> {

@@ -100,7 +100,7 @@ impl<'a> Job<'a> {
     /// Returns a collective of groups like `group`.
     fn collective(&self, op: CollectiveOp, bytes: u64, sizes: Vec<u64>, group: &[u32]) -> Collective {
         let algorithm = self.p.algorithm(op);
-        let cutting = self.p.common.cutting(algorithm, group.iter().map(|rank| self.placed.server(*rank)));
+        let cutting = self.p.common.cutting(op, algorithm, group.iter().map(|rank| self.placed.server(*rank)));
         Collective { op, algorithm, bytes, sizes, cutting }
     }
 
@@ -370,7 +370,7 @@ impl Run<'_> {
     fn send(&mut self, name: String, from: u32, to: u32) -> Result<u32, String> {
         let p = self.job.p;
         let bytes = (self.job.sizes.activation / u64::from(p.tensor)).max(1);
-        let cutting = p.common.cutting(Algorithm::Direct, std::iter::empty());
+        let cutting = p.common.cutting(CollectiveOp::Send, Algorithm::Direct, std::iter::empty());
         let most = cutting.chunk.0.saturating_mul(cutting.channels.into());
         let pieces = bytes.div_ceil(most).min(u64::from(u32::MAX / cutting.channels)) as u32;
         let data = SlicedData { sizes: vec![bytes], channels: cutting.channels, pieces };
