@@ -19,6 +19,7 @@ __all__ = [
     "entries",
     "estimate",
     "fluid",
+    "located",
     "main",
     "may_write",
     "nearest",
@@ -115,6 +116,12 @@ def seek(text: str, name: str) -> dict[str, Any] | None:
 
     Parameters are texts as written in the file, or `None` if they are not given. A setting also has `keys`, `choices` and,
     for numbers, `range`: smallest and largest value, unit, and whether only whole numbers are allowed. Raises `ScenarioError`.
+    """
+
+def located(text: str, name: str, problems: Sequence[tuple[str, str, str, str]]) -> ScenarioError:
+    """Returns the `ScenarioError` of problems in a TOML file: key, message, label and hint of each.
+
+    Tables of a list have numbers in keys: `seek.claim.0.metric`.
     """
 
 def fluid(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from flowloom.api.results import Results
+from flowloom.base.errors import KeyRefusedError
 from flowloom.papers import claims, pages
 from flowloom.papers.claims import MET, NOT_MET, UNDECIDED, Claim, Judged, judge
-from flowloom.runs.numbers import Estimate, Found, Number, Points, average, combined, relative
+from flowloom.runs.numbers import COMPUTED, Estimate, Found, Number, Points, average, combined, relative
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,7 +72,7 @@ def made(values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> Ma
 
 def claim(kind: str, **keys: Any) -> Claim:
     given = {"id": "c", "figure": "fig", "quote": "q", "kind": kind, "metric": "mean_fct_s", "printed": "1"}
-    return Claim.read(given | {"at": {"load": 0.8}} | keys)
+    return Claim.read(given | ({} if kind in COMPUTED else {"at": {"load": 0.8}}) | keys)
 
 
 NOISE = (0.98, 1.0, 1.02, 1.01, 0.99)
@@ -244,14 +246,37 @@ def test_a_bound_counts_unless_it_must_be_passed() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"bound": 3}, "unknown key `bound`"),
+        ({"bound": 3}, "`bound` is not a key"),
         ({"kind": "better"}, "not a kind of claim"),
-        ({}, "no bounds"),
+        ({"system": "A"}, "no bounds"),
+        ({"system": 3, "at_least": 1}, "`system` is not a text in quotes"),
+        ({"systems": "AB", "at_least": 1}, "`systems` is not a list of texts"),
+        ({"system": "A", "at": "load", "at_least": 1}, "`at` is not a table"),
+        # Keys of the kind.
+        ({"at_least": 1}, "needs `system` or `systems`: its kind is `value`"),
+        ({"at_least": 1, "system": "A", "systems": ["A", "B"]}, "needs `system` or `systems`, not both"),
+        ({"at_least": 1, "system": "A", "versus": "B"}, "`versus` has no effect on a number of kind `value`"),
+        ({"at_least": 1, "kind": "spread", "system": "A"}, "needs `systems`: its kind is `spread`"),
+        ({"at_least": 1, "kind": "growth", "system": "A", "versus": "B"}, "needs `over`"),
+        ({"at_least": 1, "kind": "reduction", "system": "A"}, "needs `versus`"),
+        ({"at_least": 1, "kind": "contrast", "system": "A", "versus": "B"}, "needs `than`"),
+        ({"at_least": 1, "kind": "measured", "at": {"load": 0.8}}, "`at` has no effect on a number of kind `measured`"),
+        # Bounds.
+        *[
+            ({"system": "A", "at_least": wrong}, f"`{wrong}` is not a number")
+            for wrong in ("1/0", "80%", math.nan, math.inf, True, [1])
+        ],
+        ({"system": "A", "within": [0, "x"]}, "`x` is not a number"),
+        ({"system": "A", "within": [0]}, "is not a list of two numbers"),
+        ({"system": "A", "within": [2, 1]}, "no number is within its bounds, 2 and 1"),
+        ({"system": "A", "at_least": 2, "at_most": 1}, "no number is within its bounds, 2 and 1"),
+        ({"system": "A", "at_least": 2, "more_than": 1}, "`more_than` cannot be combined with `at_least`"),
+        ({"system": "A", "within": [1, 2], "at_most": 1}, "`at_most` cannot be combined with `within`"),
     ],
 )
 def test_wrong_claims_are_refused(keys: dict[str, Any], message: str) -> None:
     table = {"id": "c", "figure": "f", "quote": "q", "kind": "value", "metric": "m", "printed": "-"} | keys
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(KeyRefusedError, match=re.escape(message)):
         Claim.read(table)
 
 

@@ -1,6 +1,7 @@
-//! The table `[seek]` of a scenario file as a dict.
+//! The table `[seek]` of a scenario file as a dict, and problems that Python finds in a file.
 
 use crate::errors;
+use ::scenario::Located;
 use base::params::Params as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -39,4 +40,13 @@ fn params<'py>(py: Python<'py>, shown: &[(&str, String)]) -> PyResult<Bound<'py,
         dict.set_item(key, Some(value).filter(|value| *value != "none"))?;
     }
     Ok(dict)
+}
+
+/// Returns the `ScenarioError` of problems in a TOML file: key, message, label and hint of each.
+///
+/// Tables of a list have numbers in keys: `seek.claim.0.metric`.
+#[pyfunction]
+pub fn located(py: Python<'_>, text: &str, name: &str, problems: Vec<(String, String, String, String)>) -> Py<PyAny> {
+    let problems = problems.into_iter().map(|(key, message, label, hint)| Located { key, message, label, hint }).collect();
+    errors::scenario(py, &::scenario::located(text, name, problems)).into_value(py).into_any()
 }

@@ -67,4 +67,5 @@ pub use system::envs::{ChosenValue, Envs};
 pub use system::ideal::IdealName;
 pub use system::slots::{HostKind, Nic, SLOTS, Slot, System, SystemPart, Unfilled};
 pub use text::diag::{Diagnostic, Diagnostics, Style};
+pub use text::located::{Located, located};
 pub use wasm::set_wasmtime;

@@ -6,7 +6,10 @@ import contextlib
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+
+from flowloom import _core
 
 SKIPPED = (f"{Path(__file__).parents[1]}{os.sep}", contextlib.__file__)
 """The files whose frames are skipped: those of the package, and `contextlib`, whose context
@@ -39,3 +42,21 @@ def depth() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(SKIPPED):
         level, frame = level + 1, frame.f_back
     return level
+
+
+class KeyRefusedError(ValueError):
+    """Raised for a key of a table that has a wrong value, is missing, or has no effect.
+
+    The reader of the file adds the place of the key.
+    """
+
+    def __init__(self, key: str, message: str, label: str, hint: str) -> None:
+        super().__init__(f"{message}\nhint: {hint}")
+        self.key, self.message, self.label, self.hint = key, message, label, hint
+
+    @classmethod
+    def unknown(cls, key: str, where: str, what: str, name: str, known: Sequence[str]) -> KeyRefusedError:
+        """Returns the error for a name that is not known."""
+        near = _core.nearest(name, list(known))
+        did = f"did you mean `{near}`?" if near else "unknown"
+        return cls(key, f"{where}: `{name}` is not a {what}", did, f"one of {', '.join(known)}")

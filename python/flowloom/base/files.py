@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from flowloom import _core
 
@@ -15,6 +17,24 @@ def carried(folder: str) -> Path:
     package = Path(__file__).resolve().parents[1]
     checkout = package.parents[1] / folder
     return checkout if checkout.is_dir() else package / f"{checkout.name}_data"
+
+
+def text(path: Path) -> str:
+    """Returns the text of a file. Raises `ValueError` with its name if it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"`{path}` is not UTF-8 text: byte {error.start}\nhint: flowloom reads TOML files, which are UTF-8"
+        ) from None
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file. Raises `ValueError` with its name if it is not one."""
+    try:
+        return tomllib.loads(text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"`{path}` is not TOML: {error}\nhint: write each value as `key = value`") from None
 
 
 def cache() -> Path:

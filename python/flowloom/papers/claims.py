@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from flowloom.base import words
+from flowloom.base.errors import KeyRefusedError
 from flowloom.runs import numbers
 from flowloom.runs.data import Data
 from flowloom.runs.numbers import Estimate, Found, Number, Sample
@@ -69,14 +70,39 @@ class Claim(Number):
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """Reads a claim from its table in `claims.toml`. Raises `ValueError` for unknown keys,
-        kinds and sources.
+        """Reads a claim from its table in `claims.toml`. Raises `KeyRefusedError` as `Number.read`
+        does, and for unknown sources and wrong bounds.
         """
         claim = super().read(table)
+        name = f"claim `{claim.id}`"
         if claim.source not in SOURCES:
-            raise ValueError(f"claim `{claim.id}`: `{claim.source}` is not a source of claims\nhint: one of {', '.join(SOURCES)}")
-        if claim.bounds == (-math.inf, math.inf):
-            raise ValueError(f"claim `{claim.id}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
+            raise KeyRefusedError.unknown("source", name, "source of claims", claim.source, SOURCES)
+        given = [key for key in BOUNDS if key in table]
+        for key in given:
+            pair = key == "within"
+            value = table[key]
+            if pair and not (isinstance(value, list) and len(value) == 2):
+                raise KeyRefusedError(
+                    key, f"{name}: `{value}` is not a list of two numbers", "must be two numbers", "write `within = [0.4, 0.6]`"
+                )
+            for one in value if pair else [value]:
+                try:
+                    number_of(one)
+                except (ValueError, TypeError):
+                    raise KeyRefusedError(
+                        key, f"{name}: `{one}` is not a number", "must be a number", 'write a number, like `0.8` or `"1/3"`'
+                    ) from None
+        if ("within" in given and len(given) > 1) or {"at_least", "more_than"} <= set(given):
+            hint = "give `within`, or a lower bound, an upper bound, or both"
+            raise KeyRefusedError(given[1], f"{name}: `{given[1]}` cannot be combined with `{given[0]}`", "not used", hint)
+        low, high = claim.bounds
+        if low > high:
+            raise KeyRefusedError(
+                given[-1], f"{name}: no number is within its bounds, {low:g} and {high:g}", "empty", "write the smaller bound first"
+            )
+        if not given:
+            hint = "give `within`, `at_least`, `more_than` or `at_most`"
+            raise KeyRefusedError("at_least", f"{name} has no bounds", "needs bounds", hint)
         return claim
 
     @property
@@ -89,13 +115,28 @@ class Claim(Number):
         """The smallest and the largest value that meet the claim."""
         low, high = -math.inf, math.inf
         if self.within:
-            low, high = (float(Fraction(str(b))) for b in self.within)
+            low, high = map(number_of, self.within)
         for least in (self.at_least, self.more_than):
             if least is not None:
-                low = float(Fraction(str(least)))
+                low = number_of(least)
         if self.at_most is not None:
-            high = float(Fraction(str(self.at_most)))
+            high = number_of(self.at_most)
         return low, high
+
+
+BOUNDS = ("within", "at_least", "more_than", "at_most")
+"""The keys of the bounds of a claim."""
+
+
+def number_of(bound: float | str) -> float:
+    """Returns a bound as a number: `0.8`, `"1/3"`. Raises `ValueError` for other values."""
+    try:
+        found = float(bound) if isinstance(bound, float) else float(Fraction(str(bound)))
+    except (ZeroDivisionError, OverflowError):
+        found = math.nan
+    if isinstance(bound, bool) or not math.isfinite(found):
+        raise ValueError(f"`{bound}` is not a number")
+    return found
 
 
 @dataclass(frozen=True)

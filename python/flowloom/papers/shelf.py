@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from flowloom import _core
 from flowloom.base import files
+from flowloom.base.errors import KeyRefusedError
 from flowloom.papers import claims
 from flowloom.papers.claims import Claim
 from flowloom.runs.numbers import Number
@@ -159,11 +161,30 @@ def load(name: str) -> Paper:
     return read(folder)
 
 
+AnyNumber = TypeVar("AnyNumber", bound=Number)
+
+
+def read_all(what: type[AnyNumber], tables: Sequence[Mapping[str, Any]], file: Path) -> list[AnyNumber]:
+    """Reads claims or numbers from their tables in a file. Raises `ScenarioError` with all mistakes
+    and their places.
+    """
+    found, problems = [], []
+    for index, table in enumerate(tables):
+        try:
+            found.append(what.read(table))
+        except KeyRefusedError as refused:
+            key = f"{what.__name__.lower()}.{index}.{refused.key}"
+            problems.append((key, refused.message, refused.label, refused.hint))
+    if problems:
+        raise _core.located(files.text(file), str(file), problems)
+    return found
+
+
 def read(folder: Path) -> Paper:
-    """Reads a folder as that of a paper. Raises `ValueError` for mistakes in its files."""
+    """Reads a folder as that of a paper. Raises `ValueError` or `ScenarioError` for mistakes in its files."""
     name = folder.name
-    head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
-    listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
+    claims_file = folder / "claims.toml"
+    head, listed = files.toml(folder / "paper.toml"), files.toml(claims_file)
     defaults = listed.get("default", {})
     paper = Paper(
         name,
@@ -171,8 +192,8 @@ def read(folder: Path) -> Paper:
         head["title"],
         head["source"],
         [Figure(**figure) for figure in head["figure"]],
-        [Claim.read(defaults.get(claim.get("figure", ""), {}) | claim) for claim in listed["claim"]],
-        [Number.read(number) for number in listed.get("number", [])],
+        read_all(Claim, [defaults.get(one.get("figure", ""), {}) | one for one in listed["claim"]], claims_file),
+        read_all(Number, listed.get("number", []), claims_file),
         " ".join(head.get("summary", "").split()),
         head.get("first", ""),
         Overview(**head["overview"]) if "overview" in head else None,

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from flowloom import _core
 from flowloom.base import words
+from flowloom.base.errors import KeyRefusedError
 from flowloom.runs.data import Data, Run, Value, matches, mean, plain
 
 
@@ -45,7 +46,7 @@ class Number:
     id: str
     figure: str
     kind: str
-    """One of `KINDS` or `COMPUTED`."""
+    """One of `KINDS`."""
     metric: str
     scenario: str = ""
     """The figure whose results it is taken from, if other than `figure`."""
@@ -77,25 +78,37 @@ class Number:
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """Reads a number or claim from its table in `claims.toml`. Raises `ValueError` for unknown
-        keys and kinds.
+        """Reads a number or claim from its table in `claims.toml`. Raises `KeyRefusedError` for unknown
+        keys and kinds, and for keys that the kind lacks or that have no effect on it.
         """
         known = {f.name for f in fields(cls)}
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
         name = f"{cls.__name__.lower()} `{table.get('id', '?')}`"
-        unknown = sorted(set(table) - known)
-        if unknown:
-            raise ValueError(f"{name} has an unknown key `{unknown[0]}`\nhint: known are {', '.join(sorted(known))}")
-        missing = sorted(needed - set(table))
-        if missing:
-            raise ValueError(f"{name} lacks `{missing[0]}`")
+        for key in sorted(set(table) - known):
+            raise KeyRefusedError.unknown(key, name, "key", key, sorted(known))
+        for key in sorted(needed - set(table)):
+            raise KeyRefusedError(key, f"{name} lacks `{key}`", f"needs `{key}`", f"add `{key}`")
+        for f in fields(cls):
+            kinds, what = TYPES.get(str(f.type), (object, ""))
+            if f.name in table and not isinstance(table[f.name], kinds):
+                raise KeyRefusedError(f.name, f"{name}: `{f.name}` is not {what}", f"must be {what}", f"write {what}")
         found = cls(**table)
-        if found.kind not in KINDS and found.kind not in COMPUTED:
-            raise ValueError(f"{name}: `{found.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
+        if found.kind not in KINDS:
+            raise KeyRefusedError.unknown("kind", name, "kind of claim", found.kind, list(KINDS))
+        KINDS[found.kind].refuse(found.kind, name, table)
         if found.take not in ("", *TAKEN):
-            raise ValueError(f"{name}: `{found.take}` is not a value of `take`\nhint: one of {', '.join(TAKEN)}")
+            raise KeyRefusedError.unknown("take", name, "value of `take`", found.take, list(TAKEN))
         return found
 
+
+TYPES: dict[str, tuple[Any, str]] = {
+    "str": (str, "a text in quotes"),
+    "Sequence[str]": ((list, tuple), "a list of texts"),
+    "Mapping[str, Any]": (Mapping, "a table"),
+    "bool": (bool, "`true` or `false`"),
+    "int": (int, "a whole number"),
+}
+"""The values of keys by the types of their fields, with their names in messages."""
 
 TAKEN: dict[str, Callable[[Iterable[float]], float]] = {"largest": max, "smallest": min}
 """How `take` picks one of several values of a number."""
@@ -280,30 +293,66 @@ def growth(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
     return combined(gaps, lambda sizes: statistics.linear_regression(places, sizes).slope)
 
 
-KINDS: dict[str, Callable[[Number, Points, Mapping[str, Value]], Sample]] = {
-    "value": value,
-    "ratio": ratio,
-    "reduction": reduction,
-    "increase": increase,
-    "difference": difference,
-    "spread": spread,
-    "growth": growth,
+SELECTING = ("system", "versus", "systems", "over", "than", "needs", "at", "per", "take")
+"""The keys that select what a number is computed from. Each has an effect only on some kinds."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of numbers."""
+
+    measure: Callable[[Number, Points, Mapping[str, Value]], Sample] | None
+    """Computes the number from metrics; `None` if the paper's `figures.py` does."""
+    needs: Sequence[Sequence[str]]
+    """The keys that it needs. Each list names alternatives: exactly one of them must be given."""
+    takes: Sequence[str] = ("at", "per", "take")
+    """Other keys that have an effect on it."""
+
+    def refuse(self, kind: str, name: str, table: Mapping[str, Any]) -> None:
+        """Raises `KeyRefusedError` if a number with these keys lacks a key, or has one without effect."""
+        for alternatives in self.needs:
+            given = [key for key in alternatives if table.get(key)]
+            if len(given) != 1:
+                wanted = " or ".join(f"`{key}`" for key in alternatives)
+                why = f"{name} needs {wanted}{', not both' if given else ''}: its kind is `{kind}`"
+                raise KeyRefusedError(alternatives[0], why, f"needs {wanted}", f"write {wanted}, or another `kind`")
+        known = {*(key for alternatives in self.needs for key in alternatives), *self.takes}
+        for key in SELECTING:
+            if key in table and key not in known:
+                why = f"{name}: `{key}` has no effect on a number of kind `{kind}`"
+                raise KeyRefusedError(key, why, "not used", f"remove `{key}`, or write another `kind`")
+
+
+_PAIR = (("system",), ("versus",))
+_SEVERAL = (("systems",),)
+
+KINDS: dict[str, Kind] = {
+    "value": Kind(value, [("system", "systems")]),
+    "ratio": Kind(ratio, _PAIR),
+    "reduction": Kind(reduction, _PAIR),
+    "increase": Kind(increase, _PAIR),
+    "difference": Kind(difference, _PAIR),
+    "spread": Kind(spread, _SEVERAL),
+    "growth": Kind(growth, [*_PAIR, ("over",)], ("than", "at", "per", "take")),
     # Computed by `samples`: they need more than one set of results or more than one pair of systems.
-    "contrast": reduction,
-    "order": ratio,
+    "contrast": Kind(reduction, [*_PAIR, ("than",)]),
+    "order": Kind(ratio, _SEVERAL),
+    "exact": Kind(None, [], ()),
+    "measured": Kind(None, [], ("needs",)),
 }
-"""The kinds of numbers that are taken from metrics.
+"""The kinds of numbers.
 
 `value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against
 `versus`. `spread`: among `systems`. `order`: each of `systems` against the one before it, as a
 ratio. `growth`: the slope of a gap (`than` names it) along `over`. `contrast`: the reduction in
 these results minus the reduction in the results of the figure that `than` names.
+
+The paper's `figures.py` computes two kinds. `exact`: one number without chance, such as the example
+on one link. `measured`: one number per seed, taken from time series or packets.
 """
 
-COMPUTED = ("exact", "measured")
-"""The kinds of numbers that the paper's `figures.py` computes. `exact`: one number without chance,
-such as the example on one link. `measured`: one number per seed, taken from time series or packets.
-"""
+COMPUTED = tuple(name for name, kind in KINDS.items() if kind.measure is None)
+"""The kinds of numbers that the paper's `figures.py` computes."""
 
 
 @dataclass(frozen=True)
@@ -376,7 +425,9 @@ def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iter
             for system in number.systems:
                 yield system, at, of(number, points, system, at)
         else:
-            yield "", at, KINDS[number.kind](number, points, at)
+            measure = KINDS[number.kind].measure
+            assert measure is not None, f"`{number.kind}` is not computed from metrics"
+            yield "", at, measure(number, points, at)
 
 
 # Words
