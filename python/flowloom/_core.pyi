@@ -14,6 +14,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "StorageError",
+    "check_point",
     "compare",
     "content_hash",
     "entries",
@@ -122,6 +123,12 @@ def located(text: str, name: str, problems: Sequence[tuple[str, str, str, str]])
     """Returns the `ScenarioError` of problems in a TOML file: key, message, label and hint of each.
 
     Tables of a list have numbers in keys: `seek.claim.0.metric`.
+    """
+
+def check_point(folder: str | Path) -> tuple[str, str]:
+    """Returns the configuration hash and the name of the point in a folder.
+
+    Raises `StorageError` unless the point is done and all files that its manifest lists have their contents.
     """
 
 def fluid(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario
 from flowloom.papers.claims import Claim
-from flowloom.seek import Answer, Finding, judge, search, seek, study
+from flowloom.seek import Answer, Finding, judge, runs, search, seek, study
 from flowloom.seek.answer import Share
 from flowloom.seek.judge import Seen, Visit
 from flowloom.seek.study import Judgement, Place, Setting, Study
@@ -340,3 +341,42 @@ def test_mistakes_name_the_file_and_what_there_is(tmp_path: Path, capsys: pytest
     file = written(tmp_path, SCENARIO + SEEK.replace("points = 4", "pionts = 4"))
     assert main(["seek", str(file)]) == 2
     assert "did you mean `points`?" in capsys.readouterr().err
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)  # all links to the file are damaged
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "a bit": lambda folder: flipped(folder / "flows.parquet"),
+    "the end": lambda folder: (folder / "flows.parquet").write_bytes((folder / "flows.parquet").read_bytes()[:-9]),
+    "a bit of another table": lambda folder: flipped(folder / "ports.parquet"),
+    "a file": lambda folder: (folder / "ports.parquet").unlink(),
+    "the manifest": lambda folder: (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " "),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_point_is_run_again_wherever_it_is_needed(what: str, tmp_path: Path) -> None:
+    # A system between the others gives the places other folders, into which finished points are linked.
+    two = SCENARIO.replace("seed = 1", "seed = [1, 2]")
+    more = two.replace("[[system]]", '[[system]]\nlabel = "OTHER"\ntransport = "newreno"\nqdisc = "droptail"\n[[system]]', 1)
+    seek(written(tmp_path, two + SEEK), out=tmp_path / "out", meter=None)
+    right, _ = seek(written(tmp_path, more + SEEK), out=tmp_path / "fresh", meter=None)
+    for folder in (tmp_path / "out").glob("*/*/tcp-seed1"):
+        if what in ("a file", "the manifest") or folder == min((tmp_path / "out").glob("*/*/tcp-seed1")):
+            DAMAGE[what](folder)
+    again = Counting()
+    found, _ = seek(written(tmp_path, more + SEEK), out=tmp_path / "out", on=again, meter=None)
+    assert sorted(again.points) == ["other-seed1", "other-seed2", "tcp-seed1"]
+    assert str(found) == str(right)
+    assert (tmp_path / "out" / "places.csv").read_bytes() == (tmp_path / "fresh" / "places.csv").read_bytes()
+
+
+def test_a_search_with_a_lost_point_has_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "link", lambda point, to: None)
+    with pytest.raises(_core.StorageError, match="lost points during the search: tcp-seed1"):
+        seek(written(tmp_path, SCENARIO + SEEK), out=tmp_path / "out", meter=None)
+    assert not (tmp_path / "out" / "places.csv").exists()

@@ -35,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::seek::{located, seek};
+    use super::seek::{check_point, located, seek};
     #[pymodule_export]
     use super::{compare, content_hash, entries, main, may_write, nearest, rooms};
 

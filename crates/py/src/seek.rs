@@ -50,3 +50,13 @@ pub fn located(py: Python<'_>, text: &str, name: &str, problems: Vec<(String, St
     let problems = problems.into_iter().map(|(key, message, label, hint)| Located { key, message, label, hint }).collect();
     errors::scenario(py, &::scenario::located(text, name, problems)).into_value(py).into_any()
 }
+
+/// Returns the configuration hash and the name of the point in a folder.
+///
+/// Raises `StorageError` unless the point is done and all files that its manifest lists have their
+/// contents.
+#[pyfunction]
+pub fn check_point(folder: std::path::PathBuf) -> PyResult<(String, String)> {
+    let found = tables::check_point(&folder).map_err(errors::storage)?;
+    Ok((found.config_hash, found.key.id))
+}

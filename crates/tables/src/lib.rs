@@ -38,4 +38,4 @@ pub use manifest::{PROGRAM, PointKey, PointManifest, RunManifest, State};
 pub use merge::merge;
 pub use protect::may_write;
 pub use results::Results;
-pub use run_dir::{Found, RunDir};
+pub use run_dir::{Found, RunDir, check_point};

@@ -262,6 +262,10 @@ pub struct Ran {
 }
 
 impl PointManifest {
+    /// Fails if a file in the folder of the point is missing or has changed.
+    pub fn check_content(&self, dir: &Path) -> Result<()> {
+        self.files.iter().try_for_each(|file| file.check_content(dir))
+    }
     /// Creates the manifest of a run that has ended. Its tables are in `files`; `workloads` are the
     /// names of the workloads by index.
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String], files: Vec<Written>) -> PointManifest {

@@ -36,6 +36,18 @@ pub enum Found {
 
 const OTHER_VERSION: &str = "which was run by another version of flowloom";
 
+/// Returns the manifest of the point in a folder. Fails unless the point is done and all its files
+/// have their contents.
+pub fn check_point(dir: &Path) -> Result<PointManifest> {
+    let path = dir.join(manifest::FILE);
+    let found: PointManifest = manifest::read(&path)?.ok_or_else(|| Error::damaged(&path, "it is gone"))?;
+    if found.state != State::Done {
+        return Err(Error::damaged(&path, "its run has not ended"));
+    }
+    found.check_content(dir)?;
+    Ok(found)
+}
+
 /// A run folder that is locked for this process. The operating system releases the lock when the
 /// process ends, even after a crash.
 #[derive(Debug)]
@@ -86,7 +98,7 @@ impl RunDir {
         if found.config_hash != config_hash || found.key != *key {
             return Ok(Found::Other("which was run with other settings"));
         }
-        match found.files.iter().try_for_each(|file| file.check_content(&dir)) {
+        match found.check_content(&dir) {
             Ok(()) => Ok(Found::Finished(found.manifest_hash)),
             Err(e @ Error::Damaged { .. }) => Ok(Found::Damaged(e)),
             Err(e) => Err(e),

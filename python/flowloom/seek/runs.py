@@ -31,6 +31,11 @@ class Wanted:
     points: Sequence[str] | None = None
     """The points that are needed; `None`: all."""
 
+    @property
+    def needed(self) -> Sequence[str]:
+        """The points that are needed."""
+        return list(self.core.config_hashes()) if self.points is None else self.points
+
 
 @dataclass
 class Runs:
@@ -60,22 +65,24 @@ class Runs:
             self.known[manifest.get("config_hash", ""), folder.name] = folder
 
     def run(self, label: str, wanted: Iterable[Wanted]) -> list[Results]:
-        """Runs the missing points. Returns the results in the order of `wanted`."""
+        """Runs the missing points. Returns the results in the order of `wanted`.
+
+        Raises `StorageError` if a point is missing or damaged at the end.
+        """
         every = list(wanted)
         missing: dict[Key, list[Path]] = {}
         tasks: dict[Key, Task] = {}
         total = 0
         for one in {one.out: one for one in every}.values():
-            there = Results(one.core.run(1, 1, str(one.out), None, False, []))
-            done = {run.point for run in there.runs if run.state == "done"}
+            done = finished(one)
             hashes = one.core.config_hashes()
             plan = one.core.resolved()
-            for point in one.points if one.points is not None else list(hashes):
+            for point in one.needed:
                 total += 1
                 key = hashes[point], point
                 if point in done:
-                    self.known.setdefault(key, one.out / point)
-                elif self.known.get(key, one.out / point) != one.out / point:
+                    self.known[key] = one.out / point
+                elif self.whole(key):
                     link(self.known[key], one.out / point)
                 else:
                     missing.setdefault(key, []).append(one.out / point)
@@ -86,7 +93,25 @@ class Runs:
         finally:
             if meter is not None:
                 meter.close()
-        return [Results(one.core.run(1, 1, str(one.out), None, False, [])) for one in every]
+        found = [Results(one.core.run(1, 1, str(one.out), None, False, [])) for one in every]
+        for one, results in zip(every, found, strict=True):
+            lost = set(one.needed) - {run.point for run in results.runs if run.state == "done"}
+            if lost:
+                hint = "another program removed or changed them; the same command runs them again"
+                raise _core.StorageError(f"`{one.out}` lost points during the search: {', '.join(sorted(lost))}\nhint: {hint}")
+        return found
+
+    def whole(self, key: Key) -> bool:
+        """Returns whether a point is done in another folder. Compares all its files with their hashes,
+        since a run reports damage only in its own folder.
+        """
+        try:
+            if key in self.known and _core.check_point(self.known[key]) == key:
+                return True
+        except _core.StorageError:
+            pass  # the point is run again
+        self.known.pop(key, None)
+        return False
 
     def collect(self, tasks: Mapping[Key, Task], missing: Mapping[Key, Sequence[Path]], reporter: Reporter) -> None:
         """Runs tasks and places their files in every folder that needs them."""
@@ -107,6 +132,11 @@ class Runs:
         finally:
             if self.executor is None:
                 executor.shutdown()
+
+
+def finished(one: Wanted) -> set[str]:
+    """Returns the points that are done in the folder of a scenario. Removes those that are damaged."""
+    return {run.point for run in Results(one.core.run(1, 1, str(one.out), None, False, [])).runs if run.state == "done"}
 
 
 def link(point: Path, to: Path) -> None:
