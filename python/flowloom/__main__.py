@@ -438,12 +438,13 @@ def papers(options: Options) -> int:
 def seek(options: Options) -> int:
     """Searches open settings, and prints the answer."""
     from flowloom.clusters import engines
-    from flowloom.seek import seek
+    from flowloom.seek import checked, seek
 
     file = Path(console.path(options["file"]))
     out = Path(console.path(options["out"])) if options.get("out") else None
     executor, close = None, None
     if options["on"] != "local":
+        checked(file)  # before a cluster starts
         executor, close = engines.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
     try:
         found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)

@@ -113,10 +113,12 @@ def entries(room: str) -> list[dict[str, Any]]:
     """
 
 def seek(text: str, name: str) -> dict[str, Any] | None:
-    """The table `[seek]` of a scenario file, or `None`: its parameters by name, `scenarios`, `settings` and `claims`.
+    """The table `[seek]` of a scenario file, or `None`: its parameters by name, `given`, `scenarios`, `settings` and `claims`.
 
-    Parameters are texts as written in the file, or `None` if they are not given. A setting also has `keys`, `choices` and,
-    for numbers, `range`: smallest and largest value, unit, and whether only whole numbers are allowed. Raises `ScenarioError`.
+    Parameters are texts as written in the file, or `None` if they are not given; bounds of claims are numbers. `given` lists
+    the parameters that the file gives. A setting also has `keys` (the scenario or `None`, the key, and the names in
+    it), `choices` and, for numbers, `range`: smallest and largest value as exact decimals, unit, and the maximum number of
+    decimals of a value. Raises `ScenarioError`.
     """
 
 def located(text: str, name: str, problems: Sequence[tuple[str, str, str, str]]) -> ScenarioError:

@@ -16,10 +16,21 @@ from flowloom.seek import study as studies
 from flowloom.seek import worst
 from flowloom.seek.answer import Answer
 from flowloom.seek.runs import Runs
-from flowloom.seek.search import Search
+from flowloom.seek.search import Search, design
+from flowloom.seek.study import Study
 from flowloom.seek.worst import Finding
 
-__all__ = ["Answer", "Finding", "seek"]
+__all__ = ["Answer", "Finding", "checked", "seek"]
+
+
+def checked(file: str | Path) -> Study:
+    """Reads a file with `[seek]`, and builds its scenarios at all places of the design. Raises
+    `ScenarioError` for mistakes in the file, and `ValueError` if it has no table `[seek]`.
+    """
+    study = studies.read(Path(file))
+    usual = study.usual()
+    study.check([*design(study), *([usual] if usual else [])])
+    return study
 
 
 def seek(
@@ -57,14 +68,16 @@ def seek(
     Raises
     ------
     ScenarioError
-        If the file has mistakes.
+        If the file has mistakes, or if a scenario is not valid at a place of the search. Nothing is
+        written for mistakes in the file.
     ValueError
-        If the file has no table `[seek]`, or names a claim, metric or system that does not exist.
+        If the file has no table `[seek]`.
+    StorageError
+        If a point is missing or damaged after the search has run it.
     ImportError
         If SciPy is not installed.
     """
-    study = studies.read(Path(file))
-    study.refuse_unknown()
+    study = checked(file)
     root = Path(out) if out is not None else Path("results") / study.name
     runs = Runs(root, on, jobs, meter)
     if study.options["objective"] == "ratio":

@@ -91,36 +91,52 @@ class Answer:
         return next((visit for visit in self.visits if visit.stage == "usual"), None)
 
     @cached_property
+    def fitted(self) -> list[Judgement]:
+        """The claims that are searched for and have a number at some place."""
+        return [one for one in self.study.fitted if any(visit.knows(one) for visit in self.searched)]
+
+    @cached_property
     def most(self) -> int:
         """The largest number of fitted claims that hold together."""
-        return max((visit.held(self.study.fitted) for visit in self.searched), default=0)
+        return max((visit.held(self.fitted) for visit in self.searched), default=0)
 
     @cached_property
     def region(self) -> list[Visit]:
         """The visits at which `most` fitted claims hold."""
-        return [visit for visit in self.searched if visit.held(self.study.fitted) == self.most]
+        return [visit for visit in self.searched if visit.held(self.fitted) == self.most]
+
+    def at_all(self, judgement: Judgement) -> bool:
+        """Returns whether a claim is judged at all places, and not only at the best ones."""
+        return judgement.scenarios <= set(self.study.searched)
 
     def share(self, judgement: Judgement) -> Share:
-        """Returns the share of the space in which a claim holds; of no places for a claim that is
-        judged only at the best places.
+        """Returns the share of the space in which a claim holds, among the places at which it has a
+        number; of no places for a claim that is judged only at the best places.
         """
-        there = [visit for visit in self.design if judgement.scenario in self.study.searched]
+        there = [visit for visit in self.design if self.at_all(judgement) and visit.knows(judgement)]
         return Share(sum(visit.seen[judgement.id].holds for visit in there), len(there))
 
+    def without(self, judgement: Judgement) -> int:
+        """Returns at how many places of the design a claim has no number, of those at which it was judged."""
+        return sum(judgement.id in visit.seen and not visit.knows(judgement) for visit in self.design)
+
     def together(self) -> Share:
-        """Returns the share of the space in which the largest number of fitted claims hold together."""
-        return Share(sum(visit.held(self.study.fitted) == self.most for visit in self.design), len(self.design))
+        """Returns the share of the space in which the largest number of fitted claims hold together,
+        among the places at which all of them have a number.
+        """
+        there = [visit for visit in self.design if all(visit.knows(one) for one in self.fitted)]
+        return Share(sum(visit.held(self.fitted) == self.most for visit in there), len(there))
 
     def there(self, judgement: Judgement) -> Share:
-        """Returns at how many of the judged places of the region a claim holds."""
-        judged = [visit for visit in self.region if judgement.id in visit.seen]
+        """Returns at how many places of the region a claim holds, of those at which it has a number."""
+        judged = [visit for visit in self.region if visit.knows(judgement)]
         return Share(sum(visit.seen[judgement.id].holds for visit in judged), len(judged))
 
     def best(self) -> Visit:
         """Returns the visit of the region that is nearest to all claims, and among equals the one
         furthest inside their bounds.
         """
-        fitted = self.study.fitted
+        fitted = self.fitted
         return min(self.region, key=lambda visit: (visit.misfit(fitted), -visit.margin(fitted), visit.place.values))
 
     @cached_property
@@ -134,7 +150,7 @@ class Answer:
         """Returns first-order indices (Sobol, 2001) of a surrogate of the claim's number; `None` if
         the surrogate is not accurate enough.
         """
-        known = [v for v in self.searched if judgement.id in v.seen and math.isfinite(v.seen[judgement.id].number)]
+        known = [visit for visit in self.searched if visit.knows(judgement)]
         x = np.array([encoded(self.study, visit.place.coordinates) for visit in known])
         y = np.array([visit.seen[judgement.id].number for visit in known])
         if len(known) < 3 * len(self.study.settings) or not np.ptp(y) > 0:
@@ -166,17 +182,21 @@ class Answer:
     def claims_table(self) -> Table:
         """Returns the table with a row for each claim."""
         usual = self.usual
+        missing = any(self.without(one) for one in self.study.judgements)
         rows = []
         for one in [*self.study.fitted, *self.study.kept_out]:
             here = None if usual is None else usual.seen.get(one.id)
             there = self.there(one)
             row = [one.id, "yes" if one.fit else "kept out", one.claim.printed, claims.bound_text(one.claim), str(self.share(one))]
+            row += [str(self.without(one))] if missing else []
             row += [f"{there.held} of {there.of}" if there.of else "-"]
             best = self.best().seen.get(one.id)
             row += [number_text(one, best.number if best else math.nan)]
             row += [number_text(one, here.number if here else math.nan)] if usual else []
             rows.append([*row, self.decides(one)])
-        head = ["claim", "searched for", "printed", "holds if", "share of the space [95 %]", "holds in the region", "best place"]
+        head = ["claim", "searched for", "printed", "holds if", "share of the space [95 %]"]
+        head += ["places without a number"] if missing else []
+        head += ["holds in the region", "best place"]
         return Table([*head, *(["usual values"] if usual else []), "decided by"], rows, 2)
 
     def settings_table(self) -> Table:
@@ -185,35 +205,38 @@ class Answer:
         rows = []
         for i, setting in enumerate(self.study.settings):
             if setting.choices:
-                whole = ", ".join(setting.choices)
                 found = [choice for choice in setting.choices if any(v.place.values[i] == choice for v in self.region)]
                 region = ", ".join(found)
             else:
-                ends = [f"{round(end) if setting.whole else end:g}{setting.unit}" for end in (setting.low, setting.high)]
-                whole = " to ".join(setting.shown(end) for end in ends)
                 ordered = sorted(self.region, key=lambda visit: visit.place.coordinates[i])
                 region = " to ".join(dict.fromkeys(setting.shown(v.place.values[i]) for v in (ordered[0], ordered[-1])))
             usual = setting.shown(setting.usual) if setting.usual is not None else "-"
-            rows.append([setting.name, whole, region, setting.shown(best.place.values[i]), usual, setting.source])
+            rows.append([setting.name, setting.whole, region, setting.shown(best.place.values[i]), usual, setting.source])
         return Table(["setting", "searched", "region", "best place", "usual", "source of the range"], rows, 6)
 
     def sentence(self) -> str:
         """Returns the answer in one or two sentences."""
-        fitted = len(self.study.fitted)
+        fitted = len(self.fitted)
+        if not fitted:
+            return f"No claim has a number at any of {words.counted(len(self.searched), 'place')}."
+        unknown = [f"`{one.id}`" for one in self.study.fitted if one not in self.fitted]
+        no_number = f" {words.joined(unknown)} {'has' if len(unknown) == 1 else 'have'} no number at any place." if unknown else ""
         if not self.most:
-            return f"No claim holds at any of {words.counted(len(self.searched), 'place')}."
+            return f"No claim holds at any of {words.counted(len(self.searched), 'place')}.{no_number}"
         which = {1: "the claim holds", 2: "both claims hold together"}.get(fitted, f"all {fitted} claims hold together")
         if self.most < fitted:
             which = f"at most {self.most} of {fitted} claims hold together"
         together, design = self.together(), len(self.design)
         text = f"{which} in {together} of the space"
+        if together.of < design:
+            text += f" (of {words.counted(together.of, 'place')} with a number for {'it' if fitted == 1 else 'all of them'})"
         if not together.held:
             text += f" (none of the {design} places of the design; {words.counted(len(self.region), 'place')} found by refinement)"
         if self.study.kept_out:
             judged = [one for one in self.study.kept_out if self.there(one).of]
             held = sum(self.there(one).mean > 0.5 for one in judged)
             text += f"; of {words.counted(len(judged), 'claim')} kept out {held} hold in most of that region"
-        return text[0].upper() + text[1:] + "."
+        return text[0].upper() + text[1:] + "." + no_number
 
     def uncrossed(self) -> list[tuple[str, str]]:
         """Returns pairs of settings for which the design lacks some combination of their parts,
@@ -236,6 +259,9 @@ class Answer:
         """Returns how many places were visited, and which effects they cannot separate."""
         near = sum(visit.stage == "refine" for visit in self.visits)
         text = f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims."
+        unusual = [setting.name for setting in self.study.settings if setting.usual is None]
+        if 0 < len(unusual) < len(self.study.settings):
+            text += f" The usual values are no place: {words.joined(unusual)} {'has' if len(unusual) == 1 else 'have'} none."
         pairs = "; ".join(f"{first} with {second}" for first, second in self.uncrossed())
         return f"{text} Too few to cross {pairs}: the effects of these two settings cannot be separated." if pairs else text
 
@@ -262,30 +288,25 @@ class Answer:
             row |= {setting.name: value for setting, value in zip(self.study.settings, visit.place.values, strict=True)}
             for one in self.study.judgements:
                 here = visit.seen.get(one.id)
-                row[one.id] = here.number if here and math.isfinite(here.number) else None
-                row[f"{one.id} holds"] = here.holds if here else None
+                row[one.id] = here.number if here and here.known else None
+                row[f"{one.id} holds"] = here.holds if here and here.known else None
             found.append(row)
         return found
 
     def to_json(self) -> str:
         """Returns the visits as JSON: coordinates, values, and for each claim its number, whether
-        it holds, and its margin.
+        it holds, and its margin; all three are `null` without a number.
         """
         visits = [
             {
                 "coordinates": list(visit.place.coordinates),
                 "values": list(visit.place.values),
                 "stage": visit.stage,
-                "seen": {name: [numbers_json(s.number), s.holds, s.margin] for name, s in visit.seen.items()},
+                "seen": {name: [s.number, s.holds, s.margin] if s.known else [None] * 3 for name, s in visit.seen.items()},
             }
             for visit in self.visits
         ]
         return json.dumps({"study": self.study.name, "note": self.note, "visits": visits}, indent=1, ensure_ascii=False) + "\n"
-
-
-def numbers_json(number: float) -> float | None:
-    """Returns a number for JSON; `None` if it is not finite."""
-    return number if math.isfinite(number) else None
 
 
 def number_text(judgement: Judgement, number: float) -> str:

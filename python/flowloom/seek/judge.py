@@ -22,10 +22,17 @@ class Seen:
     """A claim at a place."""
 
     number: float
-    """The mean over seeds at the swept values at which the claim is missed most; NaN without a number."""
+    """The mean over seeds at the swept values at which the claim is missed most; NaN if the claim
+    has no number.
+    """
     holds: bool
     margin: float
     """The number of tolerances by which the number is inside the nearest bound; negative outside."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a number."""
+        return math.isfinite(self.number)
 
     @property
     def misfit(self) -> float:
@@ -44,6 +51,10 @@ class Visit:
     """
     seen: Mapping[str, Seen]
     """The claims by name, without those whose scenario was not run."""
+
+    def knows(self, judgement: Judgement) -> bool:
+        """Returns whether a claim has a number."""
+        return judgement.id in self.seen and self.seen[judgement.id].known
 
     def held(self, judgements: Sequence[Judgement]) -> int:
         """Returns how many of the claims hold."""
@@ -68,16 +79,25 @@ def scale(claim: Claim) -> float:
     return abs(low if math.isfinite(low) else high) or 1.0
 
 
-def seen(claim: Claim, found: Sequence[float]) -> Seen:
-    """Judges a claim by its numbers at all its swept values: the number that misses the claim most decides."""
+NOTHING = Seen(math.nan, False, -FAR)
+"""A claim without a number."""
+
+
+def seen(claim: Claim, found: Sequence[float | None]) -> Seen:
+    """Judges a claim by its numbers at all its swept values: the number that misses the claim most
+    decides. A claim that is not missed has no number if it has none at one of its swept values.
+    """
     low, high = claim.bounds
-    worst = Seen(math.nan, False, -FAR)
-    for place, number in enumerate(found):
+    judged = []
+    for number in found:
+        if number is None or not math.isfinite(number):
+            judged.append(NOTHING)
+            continue
         margin = min(number - low, high - number) / scale(claim)
-        here = Seen(number, margin >= 0 and not (claim.more_than is not None and number == low), margin)
-        if place == 0 or (here.margin, here.holds) < (worst.margin, worst.holds):
-            worst = here
-    return worst
+        judged.append(Seen(number, margin >= 0 and not (claim.more_than is not None and number == low), margin))
+    known = [one for one in judged if one.known]
+    worst = min(known, key=lambda one: (one.margin, one.holds), default=NOTHING)
+    return NOTHING if worst.holds and len(known) < len(judged) else worst
 
 
 def judge(study: Study, judgements: Sequence[Judgement], results: Mapping[str, Results]) -> dict[str, Seen]:
@@ -90,7 +110,7 @@ def judge(study: Study, judgements: Sequence[Judgement], results: Mapping[str, R
         if hasattr(module, "measured"):
             computed = module.measured(data)
     return {
-        one.id: seen(one.claim, [f.estimate.mean for f in numbers.find(one.claim, data, computed) if f.estimate is not None])
+        one.id: seen(one.claim, [f.estimate.mean if f.estimate else None for f in numbers.find(one.claim, data, computed)])
         for one in judgements
-        if one.scenario in results
+        if one.scenarios <= set(results)
     }

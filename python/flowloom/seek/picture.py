@@ -40,7 +40,7 @@ def deciding(answer: Answer) -> list[int]:
     settings if that is unknown.
     """
     weights = np.zeros(len(answer.study.settings))
-    for one in answer.study.fitted:
+    for one in answer.fitted:
         weights += np.array(answer.indices[one.id] or [0.0] * len(weights))
     return [int(i) for i in np.argsort(-weights, kind="stable")[:2]]
 
@@ -49,7 +49,7 @@ def chart(ax: Axes, answer: Answer) -> None:
     """Draws the places by the two settings that decide most; colour and size show how many claims
     hold there.
     """
-    study, fitted = answer.study, answer.study.fitted
+    study, fitted = answer.study, answer.fitted
     first, *second = deciding(answer)
     colours = style.heat().reversed()
     visits = sorted(answer.searched, key=lambda visit: visit.held(fitted))
@@ -106,8 +106,8 @@ def along(setting: Setting, visit: Visit, index: int) -> float:
     if setting.choices:
         # Spread by the coordinate of the place, so that places with the same value do not overlap.
         return setting.choices.index(value) + (visit.place.coordinates[index] * setting.levels % 1 - 0.5) * 0.6
-    factor, _ = setting.scale([setting.high])
-    return (setting.number(value) or 0.0) * factor
+    factor, _ = setting.scale([float(setting.high)])
+    return float(setting.number(value)) * factor
 
 
 def axis(ax: Axes, setting: Setting, which: str) -> None:
@@ -119,7 +119,7 @@ def axis(ax: Axes, setting: Setting, which: str) -> None:
         return
     if setting.log:
         style.log_axis(ax, which)
-    _, name = setting.scale([setting.high])
+    _, name = setting.scale([float(setting.high)])
     getattr(ax, f"set_{which}label")(words.axis(setting.name, name) if name else setting.name)
 
 
@@ -136,17 +136,20 @@ def bars(ax: Axes, answer: Answer) -> None:
         colours.append(style.COLORS[0] if one.fit else style.GREY)
         if not share.of:
             there = answer.there(one)
-            ax.text(
-                1, row, f"judged at the best places: {there.held} of {there.of}", va="center", fontsize="small", color=style.GREY
-            )
+            text = f"judged at the best places: {there.held} of {there.of}" if there.of else "no number at any place"
+            ax.text(1, row, text, va="center", fontsize="small", color=style.GREY)
             continue
+        if answer.without(one):
+            text = f"no number at {answer.without(one)} of {len(answer.design)} places"
+            ax.text(99, row, text, va="center", ha="right", fontsize="small", color=style.INK)
         bar(ax, row, share.mean, share.interval, colours[-1], "" if one.fit else "///")
         record(ax, {"claim": one.id}, {"share": [share.mean], "low": [share.interval[0]], "high": [share.interval[1]]})
     together = answer.together()
-    which = "all" if answer.most == len(study.fitted) else f"{answer.most} of {len(study.fitted)}"
-    names.append(f"{which} together")
-    bar(ax, len(listed), together.mean, together.interval, style.COLORS[1], "")
-    record(ax, {"claim": names[-1]}, {"share": [together.mean], "low": [together.interval[0]], "high": [together.interval[1]]})
+    which = "all" if answer.most == len(answer.fitted) else f"{answer.most} of {len(answer.fitted)}"
+    if together.of:
+        names.append(f"{which} together")
+        bar(ax, len(listed), together.mean, together.interval, style.COLORS[1], "")
+        record(ax, {"claim": names[-1]}, {"share": [together.mean], "low": [together.interval[0]], "high": [together.interval[1]]})
     ax.set_yticks(range(len(names)), labels=[style.label(name) for name in names])
     ax.invert_yaxis()
     ax.set_xlim(0, 100)

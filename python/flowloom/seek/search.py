@@ -16,7 +16,7 @@ from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.seek.judge import Visit, judge
 from flowloom.seek.runs import Runs, Wanted
-from flowloom.seek.study import Judgement, Place, Study
+from flowloom.seek.study import Place, Refused, Study
 
 Asked = Generator[list[Place], Sequence[float], None]
 """Yields places, and receives the losses at these places."""
@@ -61,7 +61,9 @@ class Search:
 
     def wanted(self, scenario: str, place: Place) -> Wanted:
         """Returns a scenario at a place, with the folder for its results."""
-        core = self.study.scenario(scenario, place)
+        core = self.study.at(scenario, place)
+        if isinstance(core, Refused):
+            raise self.study.not_valid([core], 1)
         # A changed scenario gets another folder, into which the points that it shares with the old
         # scenario are linked. So does another version of the program, since its results cannot be in
         # the same folder.
@@ -74,8 +76,8 @@ class Search:
 
     def fill(self) -> None:
         """Visits the places of the design, and that of the usual values."""
-        self.visits += self.visit("design", design(self.study), self.judged("design"))
         usual = self.study.usual()
+        self.visits += self.visit("design", design(self.study), self.judged("design"))
         if usual is not None:
             self.visits += self.visit("usual", [usual], self.judged("usual"))
 
@@ -112,13 +114,14 @@ class Search:
 
     def confirm(self) -> None:
         """Runs the scenarios of claims that were kept out, at the usual place and at the best places."""
-        names = self.study.confirming
+        late = [one for one in self.study.judgements if one.scenarios & set(self.study.confirming)]
+        # A claim may need a scenario that has run there already, whose points are not run again.
+        names = [name for name in self.study.scenarios if any(name in one.scenarios for one in late)]
         chosen = self.best()[: self.study.number("confirm")] + [v for v in self.visits if v.stage == "usual"]
         places = list({visit.place.values: visit for visit in chosen}.values())
         if not names or not places:
             return
         found = self.runs.run("kept out", [self.wanted(name, visit.place) for visit in places for name in names])
-        late: list[Judgement] = [one for one in self.study.judgements if one.scenario in names]
         for i, visit in enumerate(places):
             results = dict(zip(names, found[i * len(names) : (i + 1) * len(names)], strict=True))
             more = judge(self.study, late, results)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import math
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from flowloom import _core
-from flowloom.base import words
+from flowloom.base import files, words
+from flowloom.base.errors import KeyRefusedError
 from flowloom.papers import shelf
 from flowloom.papers.claims import Claim
 from flowloom.papers.shelf import Paper
 from flowloom.runs.numbers import COMPUTED
 
 DIGITS = 3
-"""The significant digits of a value, few enough for scenarios and tables to be readable."""
+"""The significant digits of a value, few enough for scenarios and tables to be readable. A narrow
+range needs more; see `Setting.exponent`.
+"""
 
+STEPS = 2
+"""The minimum number of different values of a range for each place of the design, if it has so many."""
+
+EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+"""The arithmetic of values: exact enough for every range, and the same on every platform."""
 
 PROFILE = "profile"
 """The key of a setting whose values are names of profiles, which may set any keys."""
@@ -38,21 +45,28 @@ class Setting:
     keys: Sequence[str]
     source: str
     choices: Sequence[str] = ()
-    low: float = 0.0
-    high: float = 1.0
+    low: Decimal = Decimal(0)
+    high: Decimal = Decimal(1)
     unit: str = ""
-    whole: bool = False
+    decimals: int = 9
+    """The maximum number of decimals of a value."""
     log: bool = False
     usual: str | None = None
+    steps: int = 64 * STEPS
+    """The number of different values that the range must have, if it has so many."""
+    paths: Sequence[tuple[str | None, Sequence[str]]] = ()
+    """The keys as the names in them, each with its scenario; `None`: all scenarios."""
 
     @classmethod
-    def read(cls, table: Mapping[str, Any]) -> Self:
-        """Reads a setting from the table that the compiled part returns."""
-        made = cls(table["name"], table["keys"], table["source"], table["choices"], usual=table["usual"])
+    def read(cls, table: Mapping[str, Any], points: int) -> Self:
+        """Reads a setting from the table that the compiled part returns, for a design of `points` places."""
+        keys = [f"{scenario}:{key}" if scenario else key for scenario, key, _ in table["keys"]]
+        paths = [(scenario, path) for scenario, _, path in table["keys"]]
+        made = cls(table["name"], keys, table["source"], table["choices"], usual=table["usual"], steps=points * STEPS, paths=paths)
         if table["range"] is None:
             return made
-        low, high, unit, whole = table["range"]
-        return replace(made, low=low, high=high, unit=unit, whole=whole, log=table["log"] == "true")
+        low, high, unit, decimals = table["range"]
+        return replace(made, low=Decimal(low), high=Decimal(high), unit=unit, decimals=decimals, log=table["log"])
 
     @property
     def levels(self) -> int:
@@ -63,33 +77,54 @@ class Setting:
         """Returns the value at a coordinate, as it is written after `--set KEY=`."""
         if self.choices:
             return self.choices[min(int(coordinate * self.levels), self.levels - 1)]
-        number = self.low * (self.high / self.low) ** coordinate if self.log else self.low + (self.high - self.low) * coordinate
-        rounded = min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
-        return f"{round(rounded) if self.whole else f'{rounded:.{DIGITS}g}'}{self.unit}"
+        with localcontext(EXACT):
+            u = Decimal(coordinate)
+            number = self.low * (self.growth * u).exp() if self.log else self.low + (self.high - self.low) * u
+            rounded = number.quantize(Decimal(1).scaleb(max(self.exponent(number), -self.decimals)))
+        # Rounding may leave the range.
+        return f"{written(min(max(rounded, self.low), self.high))}{self.unit}"
 
-    def coordinate(self, value: str) -> float | None:
-        """Returns the coordinate of a value; `None` for a value that is out of the range or not listed."""
+    @property
+    def growth(self) -> Decimal:
+        """The logarithm of the ratio of the largest to the smallest value."""
+        return EXACT.ln(EXACT.divide(self.high, self.low))
+
+    def exponent(self, number: Decimal) -> int:
+        """Returns the exponent of the last digit to which a number is rounded: that of the third
+        significant digit, or a smaller one if the range would otherwise have fewer values than `steps`.
+        """
+        step = EXACT.divide(abs(number) * self.growth if self.log else self.high - self.low, Decimal(self.steps))
+        return min(number.adjusted() - (DIGITS - 1), step.adjusted())
+
+    def coordinate(self, value: str) -> float:
+        """Returns the coordinate of a value of the setting."""
         if self.choices:
-            return (self.choices.index(value) + 0.5) / self.levels if value in self.choices else None
+            return (self.choices.index(value) + 0.5) / self.levels
         number = self.number(value)
-        if number is None or not self.low <= number <= self.high:
-            return None
         if self.log:
-            return math.log(number / self.low) / math.log(self.high / self.low)
-        return (number - self.low) / (self.high - self.low)
+            return float(EXACT.divide(EXACT.ln(EXACT.divide(number, self.low)), self.growth))
+        return float(EXACT.divide(number - self.low, self.high - self.low))
 
-    def number(self, value: str) -> float | None:
-        """Returns a value as a number of the setting's unit; `None` if it is not one."""
-        both, unit = words.literals([value, f"1{self.unit}"])
-        return both[0] / both[1] if both is not None and unit else None if self.unit else plain(value)
+    def number(self, value: str) -> Decimal:
+        """Returns a value of the range as a number of the setting's unit."""
+        return Decimal(value.removesuffix(self.unit))
 
     def shown(self, value: str) -> str:
         """Returns a value for people: `34.6 kB`, `tail`."""
-        number = None if self.choices else self.number(value)
-        if number is None:
+        if self.choices:
             return value
-        factor, name = self.scale([number])
-        return f"{number * factor:.{DIGITS}g}{f' {name}' if name else ''}"
+        number = self.number(value)
+        factor, name = self.scale([float(number)])
+        digits = max(number.adjusted() - self.exponent(number) + 1, 1)
+        text = written(Context(prec=digits, rounding=ROUND_HALF_EVEN).multiply(number, Decimal(repr(factor))))
+        return f"{text}{f' {name}' if name else ''}"
+
+    @property
+    def whole(self) -> str:
+        """The range or the listed values for people."""
+        if self.choices:
+            return ", ".join(self.choices)
+        return " to ".join(self.shown(f"{written(end)}{self.unit}") for end in (self.low, self.high))
 
     def scale(self, numbers: Sequence[float]) -> tuple[float, str]:
         """Returns the factor and the unit with which numbers of the setting are easiest to read."""
@@ -97,15 +132,19 @@ class Setting:
             return 1.0, self.unit
         base, size = BASES[self.unit]
         factor, name = words.scale(base, [number * size for number in numbers])
-        return size / factor, name
+        return float(f"{size / factor:.6g}"), name
 
 
-def plain(value: str) -> float | None:
-    """Returns a value as a number without a unit; `None` if it is not one."""
-    try:
-        return float(value)
-    except ValueError:
-        return None
+def written(number: Decimal) -> str:
+    """Returns a number without exponent and without zeros at its end.
+
+    >>> written(Decimal("1.50E+3")), written(Decimal("-0.250"))
+    ('1500', '-0.25')
+    """
+    if not number:
+        return "0"
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @dataclass(frozen=True)
@@ -125,6 +164,10 @@ class Place:
                 found[key] = f"{found[key]},{value}" if key.rpartition(":")[2] == PROFILE and key in found else value
         return found
 
+    def text(self, settings: Sequence[Setting]) -> str:
+        """Returns the settings with their values: `threshold = 60pkt, load = 0.3`."""
+        return ", ".join(f"{setting.name} = {value}" for setting, value in zip(settings, self.values, strict=True))
+
     def name(self, settings: Sequence[Setting]) -> str:
         """Returns the name of the folder of the place, which depends only on the values that the place sets."""
         text = "\n".join(f"{key}={value}" for key, value in sorted(self.assignments(settings).items()))
@@ -137,12 +180,55 @@ class Judgement:
 
     claim: Claim
     scenario: str
+    """The scenario on which the claim is judged."""
     fit: bool
+    others: Sequence[str] = ()
+    """Other scenarios whose results the claim needs."""
+    key: str = ""
+    """The key of the claim in the file: `seek.claim.0`."""
+    own: bool = True
+    """Whether the file defines the claim, and not a `claims.toml`."""
 
     @property
     def id(self) -> str:
         """The id of the claim."""
         return self.claim.id
+
+    @property
+    def scenarios(self) -> set[str]:
+        """The scenarios whose results the claim needs."""
+        return {self.scenario, *self.others}
+
+    @property
+    def systems(self) -> dict[str, str]:
+        """The systems that the claim names, with the keys of the file that name them."""
+        claim = self.claim
+        keys = {**dict.fromkeys(claim.systems, "systems"), claim.versus: "versus", claim.system: "system"}
+        return {label: f"{self.key}.{key if self.own else 'id'}" for label, key in keys.items() if label}
+
+
+Problem = tuple[str, str, str, str]
+"""A problem of a file: the key that it is about, what is wrong, a label for its place, and what to do."""
+
+
+def refused(file: Path, problems: Sequence[Problem]) -> Exception:
+    """Returns the error for problems of a file, with the places of their keys."""
+    return _core.located(files.text(file), str(file), list(problems))
+
+
+def unknown(key: str, what: str, name: str, known: Sequence[str], hint: str) -> Problem:
+    """Returns the problem of a name that is not known."""
+    near = _core.nearest(name, list(known))
+    return key, f"there is no {what} `{name}`", f"did you mean `{near}`?" if near else "unknown", hint
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A scenario that is not valid at a place."""
+
+    name: str
+    place: Place
+    error: _core.ScenarioError
 
 
 @dataclass(frozen=True)
@@ -177,10 +263,10 @@ class Study:
 
     def usual(self) -> Place | None:
         """Returns the place of the usual values, if every setting has a usual value."""
-        found = [setting.coordinate(setting.usual) if setting.usual is not None else None for setting in self.settings]
-        if None in found:
+        values = [setting.usual for setting in self.settings if setting.usual is not None]
+        if len(values) < len(self.settings):
             return None
-        return Place(tuple(u for u in found if u is not None), tuple(s.usual or "" for s in self.settings))
+        return Place(tuple(s.coordinate(v) for s, v in zip(self.settings, values, strict=True)), tuple(values))
 
     @cached_property
     def fitted(self) -> list[Judgement]:
@@ -195,53 +281,168 @@ class Study:
     @cached_property
     def searched(self) -> list[str]:
         """The scenarios that run at every place: those of the fitted claims."""
-        return [name for name in self.scenarios if not self.fitted or name in {one.scenario for one in self.fitted}]
+        needed = {name for one in self.fitted for name in one.scenarios}
+        return [name for name in self.scenarios if not self.fitted or name in needed]
 
     @cached_property
     def confirming(self) -> list[str]:
         """The scenarios that run only at the best places and at the usual place."""
         return [name for name in self.scenarios if name not in self.searched]
 
-    def refuse_unknown(self) -> None:
-        """Raises `ValueError` for unknown systems and metrics, and `ScenarioError` for settings
-        that a scenario does not have.
+    def check(self, places: Sequence[Place]) -> None:
+        """Raises `ScenarioError` for unknown systems and metrics, for keys, claims and settings without
+        effect, and for places at which a scenario is not valid.
         """
-        middle = self.place([0.5] * len(self.settings))
-        systems = {
-            name: list(dict.fromkeys(point["system"] for point in self.scenario(name, middle).points)) for name in self.scenarios
-        }
+        problems = [*self.useless()]
+        cores: dict[str, _core.Scenario] = {}
+        for name in self.scenarios:
+            found = [(place, self.at(name, place)) for place in places]
+            wrong = [one for _, one in found if isinstance(one, Refused)]
+            if wrong:
+                raise self.not_valid(wrong, len(places))
+            cores[name] = next(core for _, core in found if not isinstance(core, Refused))
+        problems += self.set_twice()
+        problems += self.unknown_names({name: labels(core) for name, core in cores.items()})
+        if not problems:
+            idle = [i for i in range(len(self.settings)) if not any(self.moves(i, place) for place in places)]
+            hint = "name a key on which they depend, or remove the setting"
+            what = "changes no result on which a claim depends" if self.judgements else "changes no result of the two systems"
+            problems += [(f"seek.setting.{i}.keys", f"`{self.settings[i].name}` {what}", "no effect", hint) for i in idle]
+        if problems:
+            raise refused(self.file, problems)
+
+    def useless(self) -> Iterator[Problem]:
+        """Yields the parts of the table that have no effect on the search."""
+        needed = {name for one in self.judgements for name in one.scenarios}
+        for name in self.scenarios:
+            if self.judgements and name not in needed:
+                yield "seek.scenarios", f"no claim needs the scenario `{name}`", "no effect", "remove it, or add a claim about it"
+        if "confirm" in self.options["given"] and self.judgements and not self.confirming:
+            what = "has no effect: all claims with `fit = false` are about scenarios that run at every place"
+            yield "seek.confirm", what, "not used", "remove `confirm`"
+
+    def set_twice(self) -> Iterator[Problem]:
+        """Yields the keys of profiles that another setting sets too."""
+        for name, file in self.scenarios.items():
+            profiles = files.toml(file).get("profile", {})
+            here = [(i, path) for i, s in enumerate(self.settings) for scenario, path in s.paths if scenario in (None, name)]
+            plain = [(i, path) for i, path in here if path != [PROFILE]]
+            chosen = [
+                (i, profile.strip())
+                for i, path in here
+                if path == [PROFILE]
+                for c in self.settings[i].choices
+                for profile in c.split(",")
+            ]
+            inside = [(i, profile, leaf) for i, profile in chosen for leaf in leaves(profiles[profile])]
+            every = [*plain, *((i, leaf) for i, _, leaf in inside)]
+            for i, profile, leaf in inside:
+                other = next((j for j, path in every if j != i and leaf[: len(path)] == path), None)
+                if other is not None:
+                    what = f"the profile `{profile}` sets `{'.'.join(leaf)}`, which `{self.settings[other].name}` sets too"
+                    yield (
+                        f"seek.setting.{i}.choices",
+                        what,
+                        "set twice",
+                        "all settings have a value at every place: set each key in one of them",
+                    )
+
+    def unknown_names(self, systems: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+        """Yields the metrics and systems that do not exist. `systems` holds the labels by scenario."""
         metrics = [entry["name"] for entry in _core.entries("metrics")]
         asked = [
-            (one.claim.metric, [one.claim.system, one.claim.versus, *one.claim.systems], one.scenario) for one in self.judgements
+            (f"{one.key}.{'metric' if one.own else 'id'}", one.claim.metric, one.systems, one.scenario)
+            for one in self.judgements
+            if one.claim.kind not in COMPUTED
         ]
         if self.options["objective"] == "ratio":
-            asked.append((self.options["metric"], [self.options["system"], self.options["versus"]], next(iter(self.scenarios))))
-        computed = {one.claim.metric for one in self.judgements if one.claim.kind in COMPUTED}
-        for metric, labels, scenario in asked:
-            if metric not in computed:
-                refuse(self.file, "metric", metric, metrics, "`flowloom list metrics` prints all names")
-            for label in filter(None, labels):
-                refuse(self.file, "system", label, systems[scenario], f"there are {', '.join(systems[scenario])}")
+            both = {self.options[key]: f"seek.{key}" for key in ("system", "versus")}
+            asked.append(("seek.metric", self.options["metric"], both, next(iter(self.scenarios))))
+        for key, metric, labelled, scenario in asked:
+            if metric not in metrics:
+                yield unknown(key, "metric", metric, metrics, "`flowloom list metrics` prints all names")
+            for label, where in labelled.items():
+                if label not in systems[scenario]:
+                    yield unknown(where, "system", label, systems[scenario], f"there are {', '.join(systems[scenario])}")
 
-    def scenario(self, name: str, place: Place) -> _core.Scenario:
-        """Returns a scenario at a place. Raises `ScenarioError` for settings that it does not have."""
-        return self.with_values(name, place.assignments(self.settings))
+    def moves(self, index: int, place: Place) -> bool:
+        """Returns whether a result of the search depends on a setting, if all others have their values
+        at a place.
+        """
+        setting = self.settings[index]
+        values = setting.choices or [setting.value(0.0), setting.value(1.0)]
+        for name in self.scenarios:
+            found: set[Any] = set()
+            for value in values:
+                core = self.at(name, replace(place, values=(*place.values[:index], value, *place.values[index + 1 :])))
+                # A value with which the scenario is not valid has an effect.
+                found.add(None if isinstance(core, Refused) else frozenset(self.asked(name, core).items()))
+            if len(found) > 1:
+                return True
+        return False
+
+    def asked(self, name: str, core: _core.Scenario) -> dict[str, str]:
+        """Returns the hashes of the points of a scenario on which a claim depends."""
+        systems = {label for one in self.judgements if name in one.scenarios for label in one.systems}
+        if self.options["objective"] == "ratio":
+            systems = {self.options["system"], self.options["versus"]}
+        # A computed number may depend on every system.
+        whole = any(one.claim.kind in COMPUTED and name in one.scenarios for one in self.judgements)
+        points = {point["point"] for point in core.points if whole or point["system"] in systems}
+        return {point: found for point, found in core.config_hashes().items() if point in points}
+
+    def at(self, name: str, place: Place) -> _core.Scenario | Refused:
+        """Returns a scenario at a place."""
+        try:
+            return self.with_values(name, place.assignments(self.settings))
+        except _core.ScenarioError as error:
+            return Refused(name, place, error)
+
+    def not_valid(self, wrong: Sequence[Refused], tried: int) -> Exception:
+        """Returns the error for places at which a scenario is not valid: that of the scenario, if it is
+        not valid without the settings either.
+        """
+        name, place, error = wrong[0].name, wrong[0].place, wrong[0].error
+        try:
+            self.with_values(name, {})
+        except _core.ScenarioError as own:
+            chosen = [found for found in own.diagnostics if found["file"] == COMMAND_LINE]
+            if not chosen:
+                return own
+            return refused(
+                self.file, [("seek.profile", f"{found['message']} in `{name}`", found["label"], found["hint"]) for found in chosen]
+            )
+        found = next(iter(error.diagnostics), {"message": str(error), "label": "not valid", "hint": "see the message"})
+        where = "at the place" if tried == 1 else f"at {len(wrong)} of {tried} places, such as"
+        what = f"`{name}` is not valid {where} {place.text(self.settings)}: {found['message']}"
+        hint = f"{found['hint']}; or narrow the ranges, so that every combination of values is valid"
+        # The first setting with which the scenario is not valid either, if all others are as in the file.
+        alone = (i for i, setting in enumerate(self.settings) if not self.valid_with(name, setting, place.values[i]))
+        key = next((f"seek.setting.{i}.keys" for i in alone), "seek")
+        return refused(self.file, [(key, what, found["label"], hint)])
+
+    def valid_with(self, name: str, setting: Setting, value: str) -> bool:
+        """Returns whether a scenario is valid with the value of a single setting."""
+        try:
+            self.with_values(name, Place((0.5,), (value,)).assignments([setting]))
+        except _core.ScenarioError:
+            return False
+        return True
 
     def with_values(self, name: str, values: Mapping[str, str], seeds: Sequence[int] | None = None) -> _core.Scenario:
         """Returns a scenario with values for some of its keys, and with other seeds if they are
-        given.
+        given. Raises `ScenarioError` if it is not valid.
 
         A key `NAME:KEY` is set only in the scenario NAME.
         """
         path = self.scenarios[name]
-        text = path.read_text(encoding="utf-8")
+        text = files.text(path)
         own: dict[str, str] = {}
         profiles = [self.profile] if self.profile else []
         for key, value in values.items():
-            scenario, _, rest = key.rpartition(":")
-            if scenario in self.scenarios and scenario != name:
+            scenario, plain_key = split(key, self.scenarios)
+            if scenario not in ("", name):
                 continue
-            plain_key = rest if scenario in self.scenarios else key
             if plain_key == PROFILE:
                 profiles.append(value)
             else:
@@ -251,31 +452,59 @@ class Study:
         )
 
 
-def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) -> None:
-    """Raises `ValueError` for a name that is not known."""
-    if name not in known:
-        near = _core.nearest(name, list(known))
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"`{file}`: there is no {what} `{name}`{did}\nhint: {hint}")
+COMMAND_LINE = "command line"
+"""The file in problems about profiles and settings that the file of the scenario does not have."""
+
+
+def split(key: str, scenarios: Container[str]) -> tuple[str, str]:
+    """Splits `NAME:KEY` into the name of a scenario and a key; the name is empty if there is none."""
+    name, _, rest = key.partition(":")
+    return (name, rest) if rest and name in scenarios else ("", key)
+
+
+def leaves(table: object, path: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Yields the keys of a table and of the tables in it that have values, as the names in them."""
+    if not isinstance(table, Mapping):
+        yield list(path)
+        return
+    for key, value in table.items():
+        yield from leaves(value, [*path, key])
+
+
+def labels(core: _core.Scenario) -> list[str]:
+    """Returns the labels of the systems of a scenario."""
+    return list(dict.fromkeys(point["system"] for point in core.points))
 
 
 def read(file: Path) -> Study:
-    """Reads a file with `[seek]`. Raises `ScenarioError` or `ValueError` for mistakes in it."""
-    text = file.read_text(encoding="utf-8")
+    """Reads a file with `[seek]`. Raises `ScenarioError` for mistakes in it, and `ValueError` if it
+    has no such table.
+    """
+    text = files.text(file)
     table = _core.seek(text, str(file))
     if table is None:
         raise ValueError(f"`{file}` has no table `[seek]`\nhint: the table names the open settings; see `flowloom explain seek`")
     paper = paper_of(file)
     scenarios = {Path(name).stem: file.parent / name for name in table["scenarios"]} or {file.stem: file}
-    for path in scenarios.values():
-        if not path.is_file():
-            raise ValueError(f"`{file}`: there is no scenario `{path}`\nhint: `scenarios` lists files of the same folder")
+    missing = [path for path in scenarios.values() if not path.is_file()]
+    if missing:
+        near = [path.name for path in file.parent.glob("*.toml")]
+        hint = "`scenarios` lists files, relative to the folder of this file"
+        raise refused(file, [unknown("seek.scenarios", "scenario", path.name, near, hint) for path in missing])
     figures = {f.id: f.scenario for f in paper.figures if f.scenario in scenarios} if paper else {}
-    judgements = [judgement(claim, paper, figures, scenarios, file) for claim in table["claims"]]
-    head = tomllib.loads(text)
+    problems: list[Problem] = []
+    judgements = []
+    for index, given in enumerate(table["claims"]):
+        try:
+            judgements.append(judgement(given, f"seek.claim.{index}", paper, figures, scenarios))
+        except KeyRefusedError as error:
+            problems.append((error.key, error.message, error.label, error.hint))
+    if problems:
+        raise refused(file, problems)
+    head = files.toml(file)
     default = f"{file.resolve().parent.name}-seek" if file.stem == "seek" else f"{file.stem}-seek"
-    settings = [Setting.read(setting) for setting in table["settings"]]
-    name = str(head["name"]) if table["scenarios"] and "name" in head else default
+    settings = [Setting.read(setting, int(table["points"])) for setting in table["settings"]]
+    name = head.get("name", default) if table["scenarios"] else default
     return Study(file, name, settings, judgements, scenarios, table, paper, figures)
 
 
@@ -286,32 +515,40 @@ def paper_of(file: Path) -> Paper | None:
 
 
 def judgement(
-    given: Mapping[str, Any], paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path], file: Path
+    given: Mapping[str, Any], key: str, paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path]
 ) -> Judgement:
     """Returns a claim of `[[seek.claim]]`: a claim of the paper, with other bounds if they are
-    given, or a claim of the study.
+    given, or a claim of the study. Raises `KeyRefusedError` for a claim that the search cannot judge.
     """
-    name, first = given["id"], next(iter(scenarios))
-    bounds = {key: given[key] for key in ("at_least", "at_most") if given[key] is not None}
-    if given["metric"] is None:
+    name, own = given["id"], given["metric"] is not None
+    bounds = {bound: given[bound] for bound in ("at_least", "at_most") if given[bound] is not None}
+    if own:
+        table = {k: given[k] for k in ("id", "kind", "metric", "system", "versus", "printed") if given[k] is not None}
+        scenario = given["scenario"] or next(iter(scenarios))
+        claim = Claim.read({"kind": "value", "figure": scenario, "quote": "", **table, **bounds})
+    else:
         known = {claim.id: claim for claim in paper.claims} if paper else {}
         if name not in known:
-            near = _core.nearest(name, list(known))
-            did = f"; did you mean `{near}`?" if near else ""
             hint = "for a claim that is not in the `claims.toml` of the folder, give `metric`, `kind`, `system` and bounds"
-            raise ValueError(f"`{file}`: there is no claim `{name}`{did}\nhint: {hint}")
+            raise KeyRefusedError(*unknown(f"{key}.id", "claim", name, list(known), hint))
         claim = known[name]
         scenario = given["scenario"] or figures.get(claim.scenario or claim.figure, "")
         if bounds:
             claim = replace(claim, within=(), more_than=None, at_least=None, at_most=None)
-    else:
-        table = {key: given[key] for key in ("id", "kind", "metric", "system", "versus", "printed") if given[key] is not None}
-        scenario = given["scenario"] or first
-        claim = Claim.read({"kind": "value", "figure": scenario, "quote": "", **table, **bounds})
+    if claim.kind == "exact":
+        raise KeyRefusedError(
+            f"{key}.id", f"the claim `{name}` does not depend on settings", "nothing to search", "remove the claim"
+        )
+    if claim.kind == "measured" and not (paper and hasattr(paper.drawings(), "measured")):
+        hint = "write another `kind`, or move the file to the folder of a paper whose `figures.py` has a function `measured`"
+        raise KeyRefusedError(f"{key}.kind", "no `figures.py` in this folder computes numbers", "cannot be measured", hint)
     if given["scenario"]:
         claim = replace(claim, figure=scenario, scenario=scenario)
-    if scenario not in scenarios:
-        wanted = f"scenario `{scenario}`" if scenario else f"scenario of figure `{claim.figure}`"
-        hint = f"list it in `scenarios`; there {'is' if len(scenarios) == 1 else 'are'} {', '.join(scenarios)}"
-        raise ValueError(f"`{file}`: claim `{name}` is judged on the {wanted}, which the search does not run\nhint: {hint}")
-    return Judgement(replace(claim, min_seeds=1, **bounds), scenario, given["fit"] == "true")
+    others = {figure: figures.get(figure, "") for figure in claim.figures[1:]}
+    for figure, needed in {claim.figures[0]: scenario, **others}.items():
+        if needed not in scenarios:
+            hint = f"list it in `scenarios`; the search has {', '.join(scenarios)}"
+            what = f"the claim `{name}` needs the scenario of figure `{figure}`, which the search does not run"
+            raise KeyRefusedError(f"{key}.id", what, "not run", hint)
+    made = replace(claim, min_seeds=1, **bounds)
+    return Judgement(made, scenario, given["fit"], list(others.values()), key, own)

@@ -19,7 +19,7 @@ from flowloom.runs.tables import Table
 from flowloom.seek.judge import Seen, Visit
 from flowloom.seek.runs import Runs, Wanted
 from flowloom.seek.search import Search
-from flowloom.seek.study import Place, Study
+from flowloom.seek.study import Place, Study, refused
 
 NO_VALUE = 10.0
 """The loss of a place without a ratio: larger than the logarithm of any ratio."""
@@ -182,7 +182,8 @@ class Finding:
 
     def __str__(self) -> str:
         """Returns the finding for a terminal."""
-        ordered = sorted(self.visits, key=lambda visit: visit.seen[RATIO].number, reverse=self.study.options["want"] == "largest")
+        known = [visit for visit in self.visits if visit.seen[RATIO].known]
+        ordered = sorted(known, key=lambda visit: visit.seen[RATIO].number, reverse=self.study.options["want"] == "largest")
         rows = [
             [*(s.shown(v) for s, v in zip(self.study.settings, visit.place.values, strict=True)), f"{visit.seen[RATIO].number:.4g}"]
             for visit in ordered[:10]
@@ -191,6 +192,7 @@ class Finding:
         metric, system, versus = (self.study.options[key] for key in ("metric", "system", "versus"))
         head = f"{words.title(metric)}: {system} over {versus}"
         which = f"the {len(rows)} {self.study.options['want']} of {words.counted(len(self.visits), 'place')}"
+        which += f", {len(self.visits) - len(known)} of them without a ratio" if len(known) < len(self.visits) else ""
         steps = "; ".join(self.steps) or "nothing could be left out"
         note = f"\n{self.note}" if self.note else ""
         return f"{head}, {which}\n{Table([*names, 'ratio'], rows, 0)}\n\nsmaller: {steps}: ratio {self.value:.4g}{note}"
@@ -199,15 +201,12 @@ class Finding:
 def seek(study: Study, runs: Runs) -> Finding:
     """Searches, and makes the scenario of the finding smaller."""
     search = Worst(study, runs)
-    if len(study.scenarios) != 1:
-        raise ValueError(
-            f"`{study.file}`: a ratio is searched for in a single scenario\nhint: leave `scenarios` out, or name one scenario"
-        )
     search.fill()
     search.refine()
     extreme = search.extreme()
     if search.loss(extreme) == NO_VALUE:
-        raise ValueError(f"`{study.file}`: `{study.options['metric']}` has no value at any place")
+        what = f"`{study.options['metric']}` has no value of both systems, or is 0, at all places"
+        raise refused(study.file, [("seek.metric", what, "no ratio", "choose another metric, or other ranges")])
     shrink = Shrink(search, extreme)
     least = shrink.shrink()
     value = shrink.value(least)

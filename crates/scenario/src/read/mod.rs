@@ -49,7 +49,7 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let events = reading.events(whole, head.latest_end());
     let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
     // A run does not need `[seek]`, but mistakes in it are reported.
-    seek::read(root, &mut reading.problems);
+    seek::read(root, "", &mut reading.problems);
     let ideals_at = whole.at_of("ideal");
     let memory = reading.memory;
     Some(Draft {
