@@ -19,6 +19,7 @@ from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario
 from flowloom.base.errors import KeyRefusedError
+from flowloom.clusters import engines
 from flowloom.papers.claims import Claim
 from flowloom.runs import numbers
 from flowloom.seek import Answer, Finding, judge, runs, search, seek, study
@@ -516,6 +517,22 @@ def test_a_mistake_has_its_place_and_nothing_runs(name: str, tmp_path: Path, cap
     assert message in shown and not (tmp_path / "out").exists(), shown
     places = [int(place) for place in re.findall(rf"{re.escape(file.name)}:(\d+):", shown)]
     assert any(text.splitlines()[place - 1].startswith(line) for place in places), shown
+
+
+def test_a_mistake_is_found_before_a_cluster_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "engine", lambda *_: pytest.fail("the cluster has started"))
+    text, _, _ = MISTAKES["unknown key"]
+    assert main(["seek", str(written(tmp_path, text)), "--on", "dask", "--out", str(tmp_path / "out")]) == 2
+
+
+def test_files_that_are_no_text_or_no_toml_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.toml").write_bytes(b'name = "\xff"')
+    assert main(["seek", str(tmp_path / "small.toml")]) == 2
+    assert "small.toml` is not UTF-8 text: byte 8" in capsys.readouterr().err
+    written(tmp_path, "title = 3", "paper.toml")
+    written(tmp_path, "[[claim", "claims.toml")
+    assert main(["seek", str(written(tmp_path, SCENARIO + SEEK))]) == 2
+    assert "claims.toml` is not TOML: " in capsys.readouterr().err
 
 
 def test_scenarios_without_claims_and_files_with_other_tables_are_refused(tmp_path: Path) -> None:

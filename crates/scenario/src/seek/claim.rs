@@ -4,7 +4,7 @@ use super::params::{ClaimKind, ClaimParams};
 use super::reading::{did_you_mean, quoted, reader};
 use crate::text::diag::Item;
 use crate::text::part::{Part, listed};
-use base::params::{Param as _, Params as _};
+use base::params::{Param as _, Params as _, Raw};
 
 /// Reads a claim. Asks for the keys that its kind needs, and refuses those without effect.
 pub(super) fn claim(part: Part<'_>, names: &[String], problems: &mut Vec<Item>) -> ClaimParams {
@@ -15,6 +15,10 @@ pub(super) fn claim(part: Part<'_>, names: &[String], problems: &mut Vec<Item>) 
     let mut refuse = |key: &str, message: String, label: &str, hint: String| problems.push(part.problem(key, message, label, hint));
     if params.id.is_empty() && given("id") {
         refuse("id", "is empty".to_owned(), "must be a text", "write the name of the claim".to_owned());
+    }
+    if let Some(Raw::Bool(printed)) = part.table.get("printed").map(|entry| entry.node.raw()) {
+        let hint = "write the value that the paper prints: `0.41`, `\"40 % less\"`".to_owned();
+        refuse("printed", format!("`{printed}` is not a number or a text"), "must be a number or a text", hint);
     }
     if let Some(name) = params.scenario.as_ref().filter(|name| !names.is_empty() && !names.contains(name)) {
         refuse(

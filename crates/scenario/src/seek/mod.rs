@@ -81,6 +81,10 @@ pub(crate) fn read(root: &Table, name: &str, problems: &mut Vec<Item>) -> Option
     let part = Part { table, at: entry.key_at, path: "seek" };
     part.refuse_unknown(SeekParams::FIELDS, &["scenarios", "setting", "claim"], problems);
     let params = SeekParams::read(&mut reader(part, SeekParams::FIELDS, problems));
+    if params.profile.as_deref() == Some("") {
+        let hint = "name a profile of the scenarios, or remove `profile`";
+        problems.push(part.problem("profile", "is empty", "names no profile", hint));
+    }
     let files = texts(part, "scenarios", "files of scenarios: `[\"load.toml\"]`", problems);
     let names = scenario_names(part, &files, name, problems);
     let settings: Vec<(Setting, Vec<Place>)> = listed_tables(table, "setting", problems)
@@ -363,6 +367,7 @@ mod tests {
             (ratio("").replace("\"B\"", "\"A\""), "`seek.versus`: is the same system as `system`"),
             (head("objective = \"ratios\""), "`seek.objective`: `ratios` is not one of `claims`, `ratio`; did you mean `ratio`?"),
             (head("scenarios = [\"a/f.toml\", \"b/f.toml\"]"), "`seek.scenarios`: two scenarios are called `f`"),
+            (head("profile = \"\""), "`seek.profile`: is empty"),
             (head("scenarios = []"), "`seek.scenarios`: is empty"),
             (format!("seed = 1\n{}", head("scenarios = [\"f.toml\"]")), "`seed` has no effect"),
             (format!("name = \"../n\"\n{}", head("scenarios = [\"f.toml\"]")), "`name`: is not a plain name"),
@@ -375,6 +380,8 @@ mod tests {
             ),
             (claim("at_most = 1", "at_most = nan"), "`seek.claim.0.at_most`: `nan` is not a number, like `0.8` or `1/3`"),
             (claim("at_most = 1", "at_most = true"), "`seek.claim.0.at_most`: `true` is not a number, like `0.8` or `1/3`"),
+            (claim("at_most = 1", "at_most = 1\nprinted = true"), "`seek.claim.0.printed`: `true` is not a number or a text"),
+            (claim("at_most = 1", "at_most = 1\nprinted = nan"), "`seek.claim.0.printed`: `nan` is not finite"),
             (claim("at_most = 1", "at_most = [1]"), "`seek.claim.0.at_most`: a list is not a number, like `0.8` or `1/3`"),
             (claim("at_most = 1\n", ""), "`seek.claim.0` has no bounds"),
             (

@@ -148,6 +148,7 @@ impl Param for Literal {
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
             Raw::Int(n) => Ok(Literal(n.to_string())),
+            Raw::Float(text) if text.parse().is_ok_and(|x: f64| !x.is_finite()) => Err("is not finite".to_owned()),
             Raw::Float(text) | Raw::Str(text) => Ok(Literal(text.clone())),
             Raw::Bool(b) => Ok(Literal(b.to_string())),
             Raw::Table(_) | Raw::Other(_) => Err(format!("is not {}", Self::expects())),
