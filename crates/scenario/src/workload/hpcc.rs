@@ -119,7 +119,7 @@ mod tests {
             ("1\n0 1 3 100 0 2\n", "`0` is not a size in bytes"),
             ("1\n0 1 3 100 9 2e9\n", "`2e9` is not a start in seconds"),
             ("1\n0 1 3 100 9 -1\n", "`-1` is not a start in seconds"),
-            ("1\n0 1 3 100 9 2000000\n", "`2000000` is not a start in seconds: it is after"),
+            ("1\n0 1 3 100 9 2000000\n", "`2000000` is not a start in seconds: is too large"),
             ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flows.txt:3:1: `0` follows the last flow"),
             ("1\n0 1 3 100 9 2\nh0 h1 3 100 9 2\n", "flows.txt:3:1: `h0` follows the last flow"),
         ];
