@@ -11,7 +11,7 @@ mod by_name;
 mod near;
 mod types;
 
-pub use near::nearest;
+pub use near::{misspelled, nearest};
 
 /// A value as written, before its type is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -633,5 +633,19 @@ mod tests {
         assert_eq!(nearest("websaerch", ["websearch", "datamining"]), Some("websearch"));
         assert_eq!(nearest("xyz", ["websearch", "datamining"]), None);
         assert_eq!(nearest("tcp", ["mcp", "dctcp"]), Some("dctcp"));
+        assert_eq!(nearest("wbe", ["incast", "web"]), Some("web"), "swapped letters");
+    }
+
+    #[test]
+    fn a_misspelled_name_differs_in_few_letters() {
+        let known = ["on_mark", "not_before", "ecn", "name", "most"];
+        for (wrong, right) in
+            [("on_makr", "on_mark"), ("not_befor", "not_before"), ("ecm", "ecn"), ("onMark", "on_mark"), ("ECN", "ecn")]
+        {
+            assert_eq!(misspelled(wrong, known), Some(right), "{wrong}");
+        }
+        for own in ["rate", "update", "window", "before", "mean"] {
+            assert_eq!(misspelled(own, known), None, "{own}");
+        }
     }
 }
