@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The mean of a few values, with its confidence interval if there are at least two values.
+/// The mean of a few values, with its confidence interval if there are at least two values. The mean
+/// is at least the smallest value and at most the largest, and the interval contains the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Number of values.
@@ -21,13 +22,9 @@ impl Estimate {
         if values.is_empty() {
             return Estimate::default();
         }
-        let mean = values.iter().sum::<f64>() / n;
+        // The sum is rounded: the mean of equal values would differ from them.
+        let mean = within(values.iter().sum::<f64>() / n, values);
         let ci95 = (values.len() > 1).then(|| {
-            // Equal values have an interval of width zero. The rounding of their sum must not widen
-            // it.
-            if values.iter().all(|x| *x == values[0]) {
-                return (values[0], values[0]);
-            }
             let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
             let half = student_t_975(values.len() as u32 - 1) * (variance / n).sqrt();
             (mean - half, mean + half)
@@ -42,8 +39,21 @@ impl Estimate {
         }
         let logs: Vec<f64> = values.iter().map(|x| base::math::ln(*x)).collect();
         let Estimate { n, mean, ci95 } = Estimate::of(&logs);
-        Estimate { n, mean: mean.map(base::math::exp), ci95: ci95.map(|(low, high)| (base::math::exp(low), base::math::exp(high))) }
+        let mean = mean.map(|mean| within(base::math::exp(mean), values));
+        let ends = |(low, high)| mean.map(|mean| around(mean, base::math::exp(low), base::math::exp(high)));
+        Estimate { n, mean, ci95: ci95.and_then(ends) }
     }
+}
+
+/// Returns a mean of values, which rounding may have moved below the smallest or above the largest.
+pub(crate) fn within(mean: f64, values: &[f64]) -> f64 {
+    let ends = (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    mean.max(ends.0).min(ends.1)
+}
+
+/// Returns an interval that contains its estimate, which rounding or chance may have put outside.
+pub(crate) fn around(estimate: f64, low: f64, high: f64) -> (f64, f64) {
+    (low.min(estimate), high.max(estimate))
 }
 
 /// Returns the two-sided p-value of the hypothesis that the geometric mean of independent positive ratios is 1, by Student's t
@@ -113,6 +123,35 @@ mod tests {
         assert_eq!(Estimate::of(&[3.0]), Estimate { n: 1, mean: Some(3.0), ci95: None });
         assert_eq!(Estimate::of(&[]), Estimate::default());
         assert_eq!(Estimate::of(&[0.1, 0.1, 0.1]).ci95, Some((0.1, 0.1)));
+    }
+
+    #[test]
+    fn every_interval_contains_its_mean() {
+        // Equal values whose sum is rounded, values that differ in the last bits, and values of any size.
+        let mut rng = base::Rng::stream(1, "test/estimate", &[]);
+        let mut cases: Vec<Vec<f64>> = Vec::new();
+        for n in 1..=40 {
+            let base = base::math::exp(40.0 * rng.unit() - 20.0);
+            cases.push(vec![base; n]);
+            cases.push((0..n).map(|i| f64::from_bits(base.to_bits() + i as u64 % 3)).collect());
+            cases.push((0..n).map(|_| base * (1.0 + 1e-15 * rng.unit())).collect());
+            cases.push((0..n).map(|_| base * rng.unit() + f64::MIN_POSITIVE).collect());
+            cases.push((0..n).map(|_| 1e300 * (1.0 + rng.unit())).collect());
+        }
+        cases.push(vec![0.1, 0.1, 0.1]);
+        for values in cases {
+            let range = within(f64::NEG_INFINITY, &values)..=within(f64::INFINITY, &values);
+            for (what, e) in [("mean", Estimate::of(&values)), ("ratio", Estimate::of_ratios(&values))] {
+                let mean = e.mean.unwrap();
+                assert!(range.contains(&mean), "{what} {mean:e} of {values:?}");
+                assert_eq!(e.ci95.is_some(), values.len() > 1);
+                let Some((low, high)) = e.ci95 else { continue };
+                assert!(low <= mean && mean <= high, "{what} {low:e} {mean:e} {high:e} of {values:?}");
+                if values.iter().all(|x| *x == values[0]) {
+                    assert_eq!((low, mean, high), (values[0], values[0], values[0]), "{what}");
+                }
+            }
+        }
     }
 
     #[test]

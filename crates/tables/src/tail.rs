@@ -6,6 +6,7 @@
 //! effects of the workload on both systems cancel out. Seeds are drawn first, then the flows of
 //! each seed.
 
+use crate::estimate::around;
 use base::Rng;
 
 /// The ratio of two 99th percentiles.
@@ -13,7 +14,7 @@ use base::Rng;
 pub struct TailRatio {
     /// Geometric mean over seeds; `None` without flows.
     pub ratio: Option<f64>,
-    /// Ends of its 95 % interval by bootstrap; `None` if a seed has fewer than 200 flows.
+    /// Ends of its 95 % interval by bootstrap, widened to the ratio if that is outside; `None` if a seed has fewer than 200 flows.
     pub ci95: Option<(f64, f64)>,
 }
 
@@ -30,9 +31,9 @@ pub fn ratio(seeds: &[Vec<[f64; 2]>]) -> TailRatio {
     let all: Vec<&[[f64; 2]]> = seeds.iter().map(Vec::as_slice).collect();
     let ratio = over_seeds(all.iter().map(|pairs| of_seed(pairs.iter().copied())));
     let flows: usize = all.iter().map(|pairs| pairs.len()).sum();
-    if ratio.is_none() || all.iter().any(|pairs| pairs.len() < LEAST) {
+    let Some(estimate) = ratio.filter(|_| all.iter().all(|pairs| pairs.len() >= LEAST)) else {
         return TailRatio { ratio, ci95: None };
-    }
+    };
     // A fixed seed, so that the same results give the same interval.
     let mut rng = Rng::stream(0, "compare/bootstrap", &[]);
     let draws = DRAWS[0].min(DRAWS[1] / flows).max(100);
@@ -48,7 +49,8 @@ pub fn ratio(seeds: &[Vec<[f64; 2]>]) -> TailRatio {
     found.sort_unstable_by(f64::total_cmp);
     // As many resamples are left out above the interval as below, so that swapping the systems gives the reciprocals.
     let out = (found.len() * 25).div_ceil(1000).saturating_sub(1);
-    TailRatio { ratio, ci95: found.get(out).copied().zip(found.get(found.len() - 1 - out).copied()) }
+    let ends = found.get(out).copied().zip(found.get(found.len() - 1 - out).copied());
+    TailRatio { ratio, ci95: ends.map(|(low, high)| around(estimate, low, high)) }
 }
 
 /// Returns the ratio of the tails of one seed.
@@ -90,6 +92,23 @@ mod tests {
         assert!(ci95.is_some_and(|(low, high)| (low - 2.0).abs() < 1e-9 && (high - 2.0).abs() < 1e-9));
         assert_eq!(super::ratio(&[]), TailRatio::default());
         assert_eq!(super::ratio(&[vec![[2.0, 2.0]; 10]]), TailRatio { ratio: Some(1.0), ci95: None });
+    }
+
+    #[test]
+    fn the_interval_contains_its_ratio() {
+        // Where all flows of a seed have one ratio, few of the resamples round like the ratio itself. Where the tail is one flow
+        // among 200, a resample often misses it.
+        for number in 0..20u32 {
+            let same = |k: u32| vec![[1.0 + f64::from(k) / 7.0, (1.0 + f64::from(k) / 7.0) * 1.1]; 200];
+            let lone = |k: u32| (0..200).map(|i| [1.0, if i < 3 { 50.0 + f64::from(k) } else { 1.0 }]).collect();
+            for seeds in
+                [vec![same(number); 3], vec![same(number), same(number + 1), same(number + 2)], vec![lone(number), lone(0)]]
+            {
+                let TailRatio { ratio, ci95 } = super::ratio(&seeds);
+                let (ratio, (low, high)) = (ratio.unwrap(), ci95.unwrap());
+                assert!(low <= ratio && ratio <= high, "{low:e} {ratio:e} {high:e}");
+            }
+        }
     }
 
     #[test]
