@@ -16,7 +16,7 @@ use scenario::ROOMS;
 use std::path::PathBuf;
 
 mod parse;
-pub use parse::{EngineArg, Shard, ThreadsArg};
+pub use parse::{EngineArg, Shard, ThreadsArg, parse};
 use parse::{engine, jobs, memory, pair, place, shard, threads};
 
 /// Simulate data-center transports, packet by packet.
@@ -522,6 +522,53 @@ mod tests {
     #[test]
     fn pairs_are_split_at_the_first_equals_sign() {
         assert_eq!(pair(" a.b = x=1 "), Ok(("a.b".to_owned(), "x=1".to_owned())));
-        assert!(pair("a").is_err() && pair("=1").is_err());
+        assert!(pair("a").is_err() && pair("=1").is_err() && pair("a=").is_err() && pair("a= ").is_err());
+        assert_eq!(pair("a=\"\""), Ok(("a".to_owned(), "\"\"".to_owned())));
+    }
+
+    #[test]
+    fn every_option_of_every_command_refuses_an_empty_value() {
+        let args = Args::command();
+        let mut n = 0;
+        for command in args.get_subcommands() {
+            let positional = command.get_positionals().filter(|argument| argument.is_required_set()).map(|argument| match argument
+                .get_id()
+                .as_str()
+            {
+                "shell" => "bash",
+                "part" => "transport",
+                _ => "a",
+            });
+            let needed: Vec<&str> = positional
+                .chain(command.get_arguments().filter(|a| a.get_id() == "out" && a.is_required_set()).map(|_| "--out=o"))
+                .collect();
+            let start = ["flowloom", command.get_name()];
+            for argument in command.get_opts().filter(|argument| argument.get_action().takes_values()) {
+                let name = argument.get_long().unwrap();
+                for empty in [format!("--{name}="), format!("--{name}= ")] {
+                    let line: Vec<String> = start[1..]
+                        .iter()
+                        .chain(&needed)
+                        .map(|word| (*word).to_owned())
+                        .chain([empty])
+                        .filter(|word| name != "out" || word != "--out=o")
+                        .collect();
+                    let error = parse(&line).expect_err(&line.join(" "));
+                    assert!(error.use_stderr() && error.to_string().contains(&format!("--{name}")), "{line:?}: {error}");
+                    n += 1;
+                }
+            }
+        }
+        assert!(n >= 80, "{n}");
+        for line in [
+            &["papers", ""][..],
+            &["why", "run", "--collective", ""],
+            &["plot", "run", "--kind", "fct_cdf,,slowdown"],
+            &["run", "a.toml", "--set", ""],
+        ] {
+            let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            let text = parse(&line).unwrap_err().to_string();
+            assert!(text.contains("a value is required for") || text.contains("invalid value '' for"), "{line:?}: {text}");
+        }
     }
 }

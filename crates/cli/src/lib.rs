@@ -25,7 +25,7 @@ pub use clock::memory as memory_limit;
 
 use args::{Args, Command};
 use base::text::escaped;
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use patience::patiently;
 use scenario::Style;
 use sim::Continue;
@@ -168,7 +168,7 @@ impl From<sweep::Error> for Failure {
 
 /// Runs the command line `args`, which does not include the name of the program.
 pub fn main(args: &[String], console: &mut Console<'_>) -> Outcome {
-    let args = match Args::try_parse_from(std::iter::once("flowloom").chain(args.iter().map(String::as_str))) {
+    let args = match args::parse(args) {
         Ok(args) => args,
         Err(e) => {
             // clap reports help and version as errors too; `use_stderr` tells them apart.

@@ -1,7 +1,36 @@
 //! Parsers of option values.
 
+use super::Args;
 use base::units::parse_bytes;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use sim::EventOrder;
+
+/// Parses the command line `args`, which does not include the name of the program. An empty value is refused for every option,
+/// so that no command takes it for an option that was not given.
+pub fn parse(args: &[String]) -> Result<Args, clap::Error> {
+    let mut command = Args::command();
+    let matches = command.try_get_matches_from_mut(std::iter::once("flowloom").chain(args.iter().map(String::as_str)))?;
+    refuse_empty(&mut command, &matches)?;
+    Args::from_arg_matches(&matches)
+}
+
+fn refuse_empty(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
+    let command = command.find_subcommand_mut(name).expect("clap has parsed the name");
+    for id in matches.ids() {
+        let values = matches.try_get_raw(id.as_str()).ok().flatten();
+        let argument = command.get_arguments().find(|argument| argument.get_id() == id);
+        let Some((argument, mut values)) = argument.map(ToString::to_string).zip(values) else { continue };
+        if values.any(|value| value.to_string_lossy().trim().is_empty()) {
+            let mut error = clap::Error::new(ErrorKind::InvalidValue).with_cmd(command);
+            error.insert(ContextKind::InvalidArg, ContextValue::String(argument));
+            error.insert(ContextKind::InvalidValue, ContextValue::String(String::new()));
+            return Err(error);
+        }
+    }
+    Ok(())
+}
 
 pub(super) fn jobs(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n > 0);
@@ -76,5 +105,9 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     if key.is_empty() {
         return Err("there is no key before the `=`".to_owned());
     }
-    Ok((key.to_owned(), value.trim().to_owned()))
+    let value = value.trim();
+    if value.is_empty() {
+        return Err("there is no value after the `=`; an empty text is written `\"\"`".to_owned());
+    }
+    Ok((key.to_owned(), value.to_owned()))
 }
