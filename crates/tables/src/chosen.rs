@@ -142,7 +142,7 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
@@ -164,7 +164,7 @@ mod tests {
         out
     }
 
-    fn results(dir: &Path) -> Results {
+    pub(crate) fn results(dir: &Path) -> Results {
         let run = RunDir::take(dir).unwrap();
         let key = PointKey { id: "a-1".into(), system: "A".into(), seed: 1, swept: Vec::new() };
         let names = ["web".to_owned(), "incast".to_owned()];

@@ -1,6 +1,7 @@
 //! Compares systems flow by flow. All systems of a scenario carry the same flows, so the randomness
 //! of the workload affects all systems in the same way.
 
+use crate::absent::refuse_absent;
 use crate::arrow::words;
 use crate::chosen::{mask, with_filter};
 use crate::error::{Error, Result};
@@ -102,7 +103,8 @@ impl Ratios {
 
 /// A point of one of the runs, with its flows.
 struct Point<'a> {
-    system: String,
+    /// The index of the run, and the label of the system in it.
+    system: (usize, &'a str),
     dir: PathBuf,
     manifest: &'a PointManifest,
     flows: Flows,
@@ -126,7 +128,7 @@ struct Flows {
 
 /// Compares every pair of systems in one or more run folders, over the flows that count, or that a
 /// filter chooses in both. If several runs use a label, the name of the run's folder is put in
-/// front of it.
+/// front of it, or the whole path if this does not tell them apart.
 pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, Vec<Pair>)> {
     let mut known: Vec<PathBuf> = Vec::new();
     for dir in dirs {
@@ -137,6 +139,7 @@ pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, 
         known.push(whole);
     }
     let runs = dirs.iter().map(|dir| Results::open(dir)).collect::<Result<Vec<_>>>()?;
+    filter.map_or(Ok(()), |filter| refuse_absent(&runs, filter))?;
     let mut keys: Vec<String> = Vec::new();
     for key in runs.iter().flat_map(|run| &run.manifest.sweep_keys) {
         if !keys.contains(key) {
@@ -144,23 +147,24 @@ pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, 
         }
     }
     let mut points = Vec::new();
-    for run in &runs {
+    for (number, run) in runs.iter().enumerate() {
         for manifest in run.done() {
-            let dir = run.point_dir(&manifest.key);
-            let system = name(&runs, run, &manifest.key.system);
+            let (dir, system) = (run.point_dir(&manifest.key), (number, manifest.key.system.as_str()));
             points.push(Point { system, flows: read(&run.flows_file(manifest)?, filter)?, dir, manifest });
         }
     }
-    let mut systems: Vec<&str> = Vec::new();
+    let mut systems: Vec<(usize, &str)> = Vec::new();
     for point in &points {
-        if !systems.contains(&point.system.as_str()) {
-            systems.push(&point.system);
+        if !systems.contains(&point.system) {
+            systems.push(point.system);
         }
     }
     let mut pairs = Vec::new();
     for (i, a) in systems.iter().enumerate() {
         for b in &systems[i + 1..] {
-            pairs.extend(pair_systems(&points, &keys, a, b)?);
+            for (swept, seeds) in pair_systems(&points, &keys, *a, *b) {
+                pairs.push(pair([name(&runs, *a), name(&runs, *b)], swept, &seeds)?);
+            }
         }
     }
     if pairs.is_empty() {
@@ -227,10 +231,17 @@ pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes"))
 }
 
-fn name(runs: &[Results], run: &Results, label: &str) -> String {
-    let shared = runs.iter().filter(|r| r.manifest.points.iter().any(|p| p.system == label)).count() > 1;
-    let folder = |path: &Path| path.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
-    if shared { format!("{}/{label}", folder(run.path()).unwrap_or_default()) } else { label.to_owned() }
+/// Returns the name of a system of one of the runs.
+fn name(runs: &[Results], (number, label): (usize, &str)) -> String {
+    if runs.iter().filter(|run| run.manifest.points.iter().any(|point| point.system == label)).count() < 2 {
+        return label.to_owned();
+    }
+    let folder = |run: &Results| Some(run.path().canonicalize().ok()?.file_name()?.to_string_lossy().into_owned());
+    let own = folder(&runs[number]).unwrap_or_default();
+    let name = format!("{own}/{label}");
+    let same_folder = runs.iter().filter(|run| folder(run).as_ref() == Some(&own)).count() > 1;
+    let same_label = runs.iter().any(|run| run.manifest.points.iter().any(|point| point.system == name));
+    if same_folder || same_label { format!("{}/{label}", runs[number].path().display()) } else { name }
 }
 
 fn read(path: &Path, filter: Option<&Filter>) -> Result<Flows> {
@@ -251,11 +262,13 @@ fn read(path: &Path, filter: Option<&Filter>) -> Result<Flows> {
     Ok(flows)
 }
 
-/// Returns one pair for each value of the swept keys at which both systems have a point with the
-/// same seed.
-fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: &str, b: &str) -> Result<Vec<Pair>> {
-    let mut groups: Vec<(Vec<Option<String>>, Vec<Seed<'a>>)> = Vec::new();
-    let of = |system: &str| points.iter().filter(move |p| p.system == system).collect::<Vec<_>>();
+/// The values of the swept keys at which two systems have points with the same seed, and these points.
+type Place<'a> = (Vec<Option<String>>, Vec<Seed<'a>>);
+
+/// Returns the places of two systems.
+fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: (usize, &str), b: (usize, &str)) -> Vec<Place<'a>> {
+    let mut groups: Vec<Place<'a>> = Vec::new();
+    let of = |system: (usize, &str)| points.iter().filter(move |p| p.system == system).collect::<Vec<_>>();
     let (all_a, all_b) = (of(a), of(b));
     for pa in all_a {
         for pb in all_b.iter().filter(|pb| pb.manifest.key.seed == pa.manifest.key.seed) {
@@ -266,7 +279,7 @@ fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: &str, b: &str) 
             }
         }
     }
-    groups.into_iter().map(|(swept, seeds)| pair(a, b, swept, &seeds)).collect()
+    groups
 }
 
 /// Returns the swept values of two points. `None` if a key that both points have differs.
@@ -278,7 +291,7 @@ fn common(keys: &[String], a: &Point<'_>, b: &Point<'_>) -> Option<Vec<Option<St
     keys.iter().map(value).collect()
 }
 
-fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Result<Pair> {
+fn pair([system_a, system_b]: [String; 2], swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Result<Pair> {
     let (mut only, mut faster, mut paired) = ((0, 0), Vec::new(), Vec::new());
     for (pa, pb) in seeds {
         check_same_flows(pa, pb)?;
@@ -299,8 +312,8 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
         }
     }
     Ok(Pair {
-        system_a: a.to_owned(),
-        system_b: b.to_owned(),
+        system_a,
+        system_b,
         swept,
         flows: paired.iter().map(|flows| flows.len() as u64).sum(),
         only,
@@ -393,6 +406,39 @@ mod tests {
         assert_eq!(pair.miss_rates, (Estimate::default(), Estimate::default()));
         let table = table(&[dir.path().to_owned()], None).unwrap();
         assert_eq!((table.num_rows(), table.num_columns()), (1, COMPARE.len()));
+    }
+
+    #[test]
+    fn systems_of_different_runs_are_never_taken_for_one_system() {
+        let dir = tempfile::tempdir().unwrap();
+        // Two folders with one name, and a system that is called like that of another run with its folder.
+        let runs = ["a/demo", "b/demo", "c"].map(|name| dir.path().join(name));
+        write(&runs[0], &[(key("A", 1, &[]), taking(&[Some(1)]))]);
+        write(&runs[1], &[(key("A", 1, &[]), taking(&[Some(2)]))]);
+        let other = PointKey { id: "other-seed1".into(), ..key("demo/A", 1, &[]) };
+        write(&runs[2], &[(key("A", 1, &[]), taking(&[Some(3)])), (other, taking(&[Some(4)]))]);
+        let named = |runs: &[PathBuf]| -> Vec<(String, String)> {
+            pairs(runs, None).unwrap().1.into_iter().map(|pair| (pair.system_a, pair.system_b)).collect()
+        };
+        let [a, b] = [0, 1].map(|i| format!("{}/A", runs[i].display()));
+        assert_eq!(named(&runs[..2]), [(a.clone(), b.clone())]);
+        let all = named(&runs);
+        assert_eq!(all.len(), 6, "four systems have six pairs: {all:?}");
+        assert_eq!(all[0], (a.clone(), b));
+        let [a, c, other] = [a, "c/A".to_owned(), "demo/A".to_owned()];
+        let two = named(&[runs[0].clone(), runs[2].clone()]);
+        assert_eq!(two, [(a.clone(), c.clone()), (a, other.clone()), (c, other)]);
+    }
+
+    #[test]
+    fn a_filter_for_what_no_run_has_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[(key("A", 1, &[]), taking(&[Some(1)])), (key("B", 1, &[]), taking(&[Some(1)]))]);
+        let of = |text: &str| pairs(&[dir.path().to_owned()], Some(&Filter::parse(text).unwrap()));
+        assert!(
+            matches!(of("workload == 'wbe'"), Err(Error::Filter(wrong)) if wrong.to_string().contains("did you mean \"web\"?"))
+        );
+        assert!(of("workload == 'web' and size_bytes > 1GB").is_ok_and(|(_, pairs)| pairs[0].flows == 0));
     }
 
     #[test]

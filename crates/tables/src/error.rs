@@ -131,6 +131,9 @@ pub enum Error {
     /// No run folder was given.
     #[error("there is nothing to merge")]
     NothingToMerge,
+    /// A filter that expects names that the runs do not have.
+    #[error(transparent)]
+    Filter(#[from] crate::filter::Wrong),
     /// There are no two points to compare.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),
@@ -179,7 +182,8 @@ impl Error {
             Error::NothingToMerge => "give the results folders of `flowloom run --shard`",
             Error::SameRun { .. } => "give each run folder once: the systems in a folder are compared with each other",
             Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",
-            Error::Io { .. } => return None,
+            // The message of a filter has its hint.
+            Error::Io { .. } | Error::Filter(_) => return None,
         })
     }
 }

@@ -28,8 +28,8 @@ enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Not(Box<Node>),
-    /// A comparison: the index of a column of flows, the operator and the value.
-    Compare(usize, Order, Value),
+    /// A comparison: the index of a column of flows, the operator, the value and its position in bytes.
+    Compare(usize, Order, Value, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,13 +57,15 @@ pub struct Wrong {
     /// The position of the error in characters.
     at: usize,
     message: String,
+    hint: Option<String>,
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wrong { text, at, message } = self;
-        write!(f, "{message}\n  {text}\n  {}^\n", " ".repeat(*at))?;
-        f.write_str("hint: write a filter such as `workload == \"web\" and size_bytes <= 100_000`; docs/data.md describes the columns of flows")
+        let Wrong { text, at, message, hint } = self;
+        let general =
+            "write a filter such as `workload == \"web\" and size_bytes <= 100_000`; docs/data.md describes the columns of flows";
+        write!(f, "{message}\n  {text}\n  {}^\nhint: {}", " ".repeat(*at), hint.as_deref().unwrap_or(general))
     }
 }
 
@@ -77,11 +79,13 @@ impl Filter {
     /// Parses a filter.
     pub fn parse(text: &str) -> Result<Filter, Wrong> {
         let text = text.trim();
-        if text.len() > MOST_BYTES {
+if text.len() > MOST_BYTES {
             let message = format!("a filter has at most {MOST_BYTES} bytes, but this filter has {}", text.len());
-            return Err(Wrong { text: format!("{}...", text.chars().take(60).collect::<String>()), at: 0, message });
+            let text = format!("{}...", text.chars().take(60).collect::<String>());
+            return Err(Wrong { text, at: 0, message, hint: None });
         }
-        let wrong = |at: usize, message: String| Wrong { text: text.to_owned(), at: text[..at].chars().count(), message };
+        let wrong =
+            |at: usize, message: String| Wrong { text: text.to_owned(), at: text[..at].chars().count(), message, hint: None };
         let tokens = tokens(text).map_err(|(at, message)| wrong(at, message))?;
         let mut reader = Reader { tokens: &tokens, at: 0, end: text.len(), nested: 0 };
         let root = reader.any().and_then(|root| match reader.peek() {
@@ -96,22 +100,62 @@ impl Filter {
     }
     /// Returns the columns that the filter reads.
     pub fn columns(&self) -> BTreeSet<&'static str> {
-        fn add(node: &Node, found: &mut BTreeSet<&'static str>) {
-            match node {
-                Node::And(a, b) | Node::Or(a, b) => [a, b].into_iter().for_each(|node| add(node, found)),
-                Node::Not(node) => add(node, found),
-                Node::Compare(column, ..) => {
-                    found.insert(FLOWS.columns[*column].name);
+        let mut found = BTreeSet::new();
+        self.root.each(&mut |column, _, _, _| {
+            found.insert(FLOWS.columns[column].name);
+        });
+        found
+    }
+    /// Returns the names and numbers that the filter expects in columns that name things: a workload, a host, a group or a flow.
+    pub(crate) fn named(&self) -> Vec<Named<'_>> {
+        let mut found = Vec::new();
+        self.root.each(&mut |column, order, value, at| {
+            let column = &FLOWS.columns[column];
+            if matches!(order, Order::Equal | Order::Unequal) && (is_word(column) || NUMBERED.contains(&column.name)) {
+                match value {
+                    Value::Word(name) => found.push(Named { column: column.name, name: Name::Word(name), at }),
+                    Value::Number(number) => found.push(Named { column: column.name, name: Name::Number(*number), at }),
+                    Value::Bool(_) | Value::Null => {}
                 }
             }
-        }
-        let mut found = BTreeSet::new();
-        add(&self.root, &mut found);
+        });
         found
+    }
+    /// Returns an error about a name in the filter.
+    pub(crate) fn wrong(&self, named: &Named<'_>, message: String, hint: String) -> Wrong {
+        let at = self.text[..named.at].chars().count();
+        Wrong { text: self.text.clone(), at, message, hint: Some(hint) }
     }
     /// Returns which rows of a batch match. `None` if a column is missing or has another type.
     pub fn rows(&self, batch: &RecordBatch) -> Option<Vec<bool>> {
         rows(&self.root, batch)
+    }
+}
+
+/// The columns with numbers of things.
+const NUMBERED: [&str; 4] = ["flow_id", "group_id", "src", "dst"];
+
+/// A name or number that a filter expects in a column.
+pub(crate) struct Named<'a> {
+    pub column: &'static str,
+    pub name: Name<'a>,
+    at: usize,
+}
+
+/// The name or number.
+pub(crate) enum Name<'a> {
+    Word(&'a str),
+    Number(f64),
+}
+
+impl Node {
+    /// Calls `visit` with the parts of each comparison.
+    fn each<'a>(&'a self, visit: &mut dyn FnMut(usize, Order, &'a Value, usize)) {
+        match self {
+            Node::And(a, b) | Node::Or(a, b) => [a, b].into_iter().for_each(|node| node.each(visit)),
+            Node::Not(node) => node.each(visit),
+            Node::Compare(column, order, value, at) => visit(*column, *order, value, *at),
+        }
     }
 }
 
@@ -123,7 +167,7 @@ fn rows(node: &Node, batch: &RecordBatch) -> Option<Vec<bool>> {
         Node::And(a, b) => both(a, b, |a, b| a & b),
         Node::Or(a, b) => both(a, b, |a, b| a | b),
         Node::Not(node) => Some(rows(node, batch)?.into_iter().map(|is| !is).collect()),
-        Node::Compare(column, order, value) => compare(batch.column_by_name(FLOWS.columns[*column].name)?, *order, value),
+        Node::Compare(column, order, value, _) => compare(batch.column_by_name(FLOWS.columns[*column].name)?, *order, value),
     }
 }
 
@@ -286,6 +330,11 @@ impl Reader<'_> {
         let (at, name) = self.next("a column")?;
         let Token::Name(name) = name else { return Err((at, format!("{name} is not a column of flows"))) };
         let Some(column) = FLOWS.columns.iter().position(|column| column.name == name) else {
+            if ["point", "system", "seed"].contains(&name.as_str()) || name.contains('.') {
+                let why =
+                    "a filter chooses flows by their own columns; `at` (`--at`) chooses points by system, seed and swept keys";
+                return Err((at, format!("`{name}` is not a column of single flows: {why}")));
+            }
             let near = nearest(&name, FLOWS.columns.iter().map(|column| column.name));
             let did = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             return Err((at, format!("flows have no column `{name}`{did}")));
@@ -298,7 +347,7 @@ impl Reader<'_> {
             Some((_, Token::Sign(">"))) => Order::More,
             Some((_, Token::Sign(">="))) => Order::MoreOrEqual,
             // A boolean column needs no comparison.
-            _ if is_bool(&FLOWS.columns[column]) => return Ok(Node::Compare(column, Order::Equal, Value::Bool(true))),
+            _ if is_bool(&FLOWS.columns[column]) => return Ok(Node::Compare(column, Order::Equal, Value::Bool(true), at)),
             Some((at, token)) => {
                 return Err((at, format!("{token} follows `{name}`: a comparison such as `==` or `<=` is missing")));
             }
@@ -326,7 +375,7 @@ impl Reader<'_> {
                 return Err((at, format!("`{name}` must be compared with {kind}")));
             }
         }
-        Ok(Node::Compare(column, order, value))
+        Ok(Node::Compare(column, order, value, at))
     }
     fn value(&mut self, column: &Column<FlowRow>) -> Result<At<Value>, At<String>> {
         let (at, token) = self.next("a value")?;
@@ -457,6 +506,8 @@ mod tests {
         for (text, at, message) in [
             ("", 0, "a column is missing"),
             ("size <= 3", 0, "flows have no column `size`"),
+            ("system == 'TCP'", 0, "`at` (`--at`) chooses points"),
+            ("workload.web.load > 0.3", 0, "`at` (`--at`) chooses points"),
             ("size_byte <= 3", 0, "did you mean `size_bytes`?"),
             ("size_bytes", 10, "a comparison of `size_bytes`"),
             ("size_bytes 3", 11, "`3` follows `size_bytes`"),

@@ -4,6 +4,7 @@
 //! This is the only crate that depends on Arrow and Parquet, and the only place where statistics
 //! are defined. It has no clock: dates and wall times come from the caller.
 
+mod absent;
 pub mod arrow;
 pub mod by_size;
 mod chosen;
@@ -31,6 +32,7 @@ mod slowest;
 pub mod stats;
 pub mod tail;
 
+pub use absent::refuse_absent;
 pub use arrow_array::{RecordBatch, RecordBatchReader};
 pub use error::Error;
 pub use lives::FlowLife;
