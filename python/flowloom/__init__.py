@@ -177,7 +177,9 @@ def run(
 
     if isinstance(scenario, Scenario):
         if set or seeds or profile or memory:
-            raise ValueError(
+            from flowloom._core import InputError
+
+            raise InputError(
                 "`set`, `seeds`, `profile` and `memory` cannot be given together with a `Scenario`"
                 "\nhint: give them to `Scenario.from_file`, `from_toml` or `from_dict`"
             )
@@ -346,9 +348,12 @@ def plot(
     """
     from pathlib import Path
 
+    from flowloom._core import InputError
     from flowloom.api.results import Results
     from flowloom.figures import style as styles
 
+    if out is not None and not str(out):
+        raise InputError("`out` is empty\nhint: leave it out to write no file")
     figure = (results if isinstance(results, Results) else open(results)).plot(
         kind,
         at=at,

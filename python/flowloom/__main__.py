@@ -15,21 +15,21 @@ sys.excepthook = quiet
 
 import gc  # noqa: E402
 import os  # noqa: E402
-from collections.abc import Callable, Mapping, Sequence  # noqa: E402
+import traceback  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
 
+from flowloom.base.errors import InputError, UnknownNameError  # noqa: E402
 from flowloom.cli import console  # noqa: E402
 from flowloom.cli.console import say  # noqa: E402
+from flowloom.cli.given import Options, chosen_systems, folders, opened, place, warn_missing  # noqa: E402
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from flowloom.api.results import Results
-    from flowloom.runs.data import Data
     from flowloom.why.parts import ClassWhy, Why
-
-Options = Mapping[str, Any]
 
 # Each command imports its libraries itself: `flowloom --version` needs none.
 
@@ -72,10 +72,16 @@ def command(argv: list[str]) -> int:
         return complain(MemoryError(f"no memory is left{why}\nhint: use a smaller run, or a machine with more memory"), 5)
     except _core.RunError as error:
         return complain(error, 70 if getattr(error, "broken", False) else 2)
-    except (ValueError, KeyError, ImportError) as error:
+    except (InputError, UnknownNameError, ImportError) as error:
         if console.interrupted():
             raise
         return complain(error, 2)
+    except Exception:
+        # The text of an error of a library means nothing to a user: it is a bug of flowloom, whatever its class.
+        if console.interrupted():
+            raise
+        console.complain(traceback.format_exc().rstrip())
+        return complain(RuntimeError("this is a bug of flowloom\nhint: report it with the lines above and this command"), 70)
 
 
 def complain(error: Exception, code: int) -> int:
@@ -87,33 +93,6 @@ def complain(error: Exception, code: int) -> int:
     return code
 
 
-def folders(options: Options) -> list[Path]:
-    """Returns the results folders of a command. Raises `ValueError` for a folder without results."""
-    found = [Path(console.path(folder)) for folder in options.get("dirs") or []]
-    if not found:
-        raise ValueError("no results folder was given\nhint: `flowloom run FILE` writes one")
-    for folder in found:
-        if not (folder / "points.parquet").is_file():
-            hint = "give the folder that `flowloom run` printed, such as `results/demo`"
-            raise ValueError(f"`{folder}` is not a results folder: it has no `points.parquet`\nhint: {hint}")
-    return found
-
-
-def place(options: Options, results: Data) -> dict[str, list[str]] | None:
-    """Returns the values that `--at` gives, by key: `--at load=0.8`, or several as `--at load=0.4,0.8`."""
-    from flowloom.runs.choice import has_value
-
-    found: dict[str, list[str]] = {}
-    for item in options.get("at") or []:
-        key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
-        if not sign:
-            raise ValueError(f"`{item}` is not a key and a value\nhint: write both, such as `--at load=0.8`")
-        # A value may contain commas.
-        values = [value] if has_value(results, key, value) else value.split(",")
-        found.setdefault(key, []).extend(values)
-    return found or None
-
-
 def targets(options: Options, found: Sequence[Path]) -> list[Path]:
     """Returns where the figures of each results folder go, never twice to the same place."""
     if not options.get("out"):
@@ -122,7 +101,7 @@ def targets(options: Options, found: Sequence[Path]) -> list[Path]:
     if len(found) == 1:
         return [out]
     if out.suffix.lower().lstrip(".") in SUFFIXES:
-        raise ValueError(f"`--out {out}` names one figure, and {len(found)} results folders were given\nhint: give a folder")
+        raise InputError(f"`--out {out}` names one figure, and {len(found)} results folders were given\nhint: give a folder")
     names = [folder.resolve().name for folder in found]
     if len(set(names)) == len(names):
         return [out / name for name in names]
@@ -139,31 +118,21 @@ def file_of(options: Options, kinds: Sequence[str]) -> bool:
         return False
     other = [form for form in options.get("format") or [] if form != suffix]
     if other:
-        raise ValueError(
+        raise InputError(
             f"`--out {options['out']}` is a {suffix} file, and `--format` asks for {', '.join(other)}\n"
             f"hint: leave `--format` out, or give `--out` a folder"
         )
     return True
 
 
-def chosen_systems(options: Options, results: Data) -> list[str] | None:
-    """Returns the systems that `--systems` gives: `--systems A,B`, or the option once for each label."""
-    found: list[str] = []
-    for item in options.get("systems") or []:
-        # A label may contain commas.
-        found += [item] if item in results.systems else [name.strip() for name in item.split(",")]
-    return found or None
-
-
 def plot(options: Options) -> int:
     """Draws figures of results folders, by default as PNG and SVG."""
-    from flowloom.api.results import Results
     from flowloom.figures import plots, style
     from flowloom.figures.drawing import NoDataError
 
     kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
-    found = folders(options)
+    found = opened(options)
     own = plots.read_options(options)
     # Without `--kind`, an option chooses the kinds that take it.
     kinds = kinds or (plots.takers(own) if own else [])
@@ -171,8 +140,8 @@ def plot(options: Options) -> int:
     for name in kinds:
         plots.refuse_options(name, own)
     look = {name: options[name] for name in plots.LOOK if options.get(name)}
-    for folder, out in zip(found, targets(options, found), strict=True):
-        results = Results.open(folder).where(options.get("where"))
+    for results, out in zip(found, targets(options, folders(options)), strict=True):
+        warn_missing(results)
         at, systems = place(options, results), chosen_systems(options, results)
         drawn = 0
         for name in kinds or [kind.name for kind in plots.shown(results)]:
@@ -186,24 +155,22 @@ def plot(options: Options) -> int:
                 say(path)
             drawn += 1
         if not drawn:
-            raise ValueError(f"there is nothing to draw in `{folder}`")
+            raise InputError(f"there is nothing to draw in `{results.path}`")
     return 0
 
 
 def report(options: Options) -> int:
     """Prints the summary of results folders and writes their reports."""
-    from flowloom.api.results import Results
     from flowloom.base import files
     from flowloom.pages import report as reports
 
-    found = folders(options)
+    found = opened(options)
     if options.get("out") and len(found) > 1:
-        raise ValueError("`--out` takes a single results folder\nhint: without `--out`, each folder gets its own report")
+        raise InputError("`--out` takes a single results folder\nhint: without `--out`, each folder gets its own report")
     if options.get("out"):
         target = Path(console.path(options["out"]))
         files.refuse_others(target / "report.html" if target.is_dir() else target)
-    for folder in found:
-        results = Results.open(folder).where(options.get("where"))
+    for results in found:
         say(results.table())
         for warning in reports.warnings(results):
             console.complain(f"warning: {warning}")
@@ -214,14 +181,14 @@ def report(options: Options) -> int:
 
 def table(options: Options) -> int:
     """Prints or writes the summary of a results folder in a format for tables."""
-    from flowloom.api.results import Results
     from flowloom.base import files
 
-    (folder,) = folders(options)
+    (results,) = opened(options)
     out = new_file(options)
-    results = Results.open(folder).where(options.get("where"))
     found = results.table(options.get("metrics") or None, at=place(options, results))
     form = options.get("format") or "text"
+    if form in ("csv", "markdown"):  # without notes
+        warn_missing(results)
     text = str(found) if form == "text" else str(getattr(found, form)())
     if out is None:
         say(text.removesuffix("\n"))
@@ -233,11 +200,9 @@ def table(options: Options) -> int:
 
 def summary(options: Options) -> int:
     """Prints the summary of results folders, as at the end of a run."""
-    from flowloom.api.results import Results
     from flowloom.runs import failures, steadiness
 
-    for folder in folders(options):
-        results = Results.open(folder)
+    for results in opened(options):
         say(results.table())
         for warning in [*steadiness.unsteady(results), *failures.untouched(results)]:
             console.complain(f"warning: {warning}")
@@ -291,20 +256,20 @@ def new_file(options: Options) -> Path | None:
 def export(options: Options) -> int:
     """Writes a point in a format of another program."""
     from flowloom import exports
-    from flowloom.api.results import Results
 
-    (folder,) = folders(options)
-    say(exports.write(Results.open(folder), options["format"], options.get("point"), new_file(options)))
+    (results,) = opened(options)
+    warn_missing(results)
+    say(exports.write(results, options["format"], options.get("point"), new_file(options)))
     return 0
 
 
 def play(options: Options) -> int:
     """Writes a page that plays the packets of a run."""
-    from flowloom.api.results import Results
     from flowloom.pages import playback
 
-    (folder,) = folders(options)
-    out, results = new_file(options), Results.open(folder)
+    (results,) = opened(options)
+    out = new_file(options)
+    warn_missing(results)
     at = {"point": options["point"]} if options.get("point") else place(options, results)
     say(playback.write(results, at, out, options.get("around") or (), options.get("files") or "."))
     return 0
@@ -312,12 +277,11 @@ def play(options: Options) -> int:
 
 def pack(options: Options) -> int:
     """Writes the archive of a run."""
-    from flowloom.api.results import Results
     from flowloom.cli import pack
 
-    (folder,) = folders(options)
+    (results,) = opened(options)
     scenario = Path(console.path(options["scenario"])) if options.get("scenario") else None
-    say(pack.write(Results.open(folder), scenario, new_file(options)))
+    say(pack.write(results, scenario, new_file(options)))
     return 0
 
 
@@ -325,27 +289,34 @@ def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core
     from flowloom.runs import data
+    from flowloom.runs.missing import missing
     from flowloom.runs.pairs import pairs
 
-    table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
     found = [data.Data.open(folder) for folder in folders(options)]
+    absent = [(results, missing(results)) for results in found]
+    notes = [f"{results.path}: {text}" if len(found) > 1 else text for results, text in absent if text]
+    try:
+        table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
+    except _core.StorageError:
+        for text in notes:
+            console.complain(f"warning: {text}")
+        raise
     note = data.engine_note(run.engine for results in found for run in results.runs if not run.ideal)
-    say(pairs(table, note))
+    say(pairs(table, "\n".join(filter(None, [*notes, note]))))
     return 0
 
 
 def why(options: Options) -> int:
     """Prints and draws where the time of flows went."""
-    from flowloom.api.results import Results
     from flowloom.base import files
     from flowloom.figures import style
 
-    (folder,) = folders(options)
-    results = Results.open(folder).where(options.get("where"))
+    (results,) = opened(options)
+    warn_missing(results)
     if options.get("collective"):
         say(results.why_collective(options["collective"], options.get("point")))
         return 0
-    out = Path(console.path(options["out"])) if options.get("out") else folder / "figures" / "why"
+    out = Path(console.path(options["out"])) if options.get("out") else (results.path or Path()) / "figures" / "why"
     table = out.with_suffix("") if out.suffix.lower().lstrip(".") in SUFFIXES else out
     table = table.with_name(f"{table.name}.packets.parquet")
     if options.get("trace"):
@@ -381,7 +352,7 @@ def groups(text: str) -> list[int] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise ValueError(
+        raise InputError(
             f"`--group {text}` is neither `slowest` nor a list of group numbers\nhint: write `--group slowest` or `--group 3,7`"
         )
     return [int(part) for part in parts]
@@ -448,6 +419,8 @@ def seek(options: Options) -> int:
         executor, close = engines.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
     try:
         found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     except KeyboardInterrupt:
         console.complain("stopped; run the same command again to continue")
         raise

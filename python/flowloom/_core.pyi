@@ -9,6 +9,7 @@ from typing import Any, final
 
 __all__ = [
     "ArrowTable",
+    "InputError",
     "Results",
     "RunError",
     "Scenario",
@@ -35,7 +36,13 @@ __all__ = [
 version: str
 """Version of the program, as `flowloom --version` prints it."""
 
-class ScenarioError(ValueError):
+class InputError(ValueError):
+    """What the user has given is wrong: an argument, a scenario or a name.
+
+    The command line prints its text as an error of the user. Any other `ValueError` is a bug of flowloom.
+    """
+
+class ScenarioError(InputError):
     """A scenario has errors.
 
     Attributes
@@ -337,5 +344,7 @@ class Results:
         """Groups of flows: one row per point and group that began."""
     def per_seed(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
         """One row per point and metric; see `summary`."""
+    def refuse_absent(self, filter: str) -> None:
+        """Fail if a filter is wrong, or expects a workload, host, group or flow that no point has."""
     def chosen(self, point: str, filter: str | None = None) -> list[int]:
         """The `flow_id` of the flows of a point that count, or that a filter chooses."""

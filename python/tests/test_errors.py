@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import flowloom
 import pytest
 from flowloom import Results
+from flowloom.base.errors import InputError, UnknownNameError
 from flowloom.figures import fonts
 
 HEAVY = {
@@ -54,3 +56,9 @@ def test_warnings_of_figures_have_the_line_of_the_program(results: Results, monk
         flowloom.plot(results, "metrics", metrics=["drops"], font="Times")
     assert lines(caught) == {Path(__file__).name}
     assert len({one.lineno for one in caught}) == 2
+
+
+def test_an_error_of_a_worker_arrives_as_it_was_raised() -> None:
+    for error in (InputError("wrong"), UnknownNameError("no `x`")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error) and str(copy) == str(error)

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flowloom import __main__ as command
 from flowloom import _core
 from flowloom.__main__ import main
 from flowloom.api.results import Results
@@ -84,6 +86,30 @@ def test_papers_lists_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 def test_a_folder_without_results_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert f"`{tmp_path}` is not a results folder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("'yerr' must not contain negative values"), KeyError("x"), pa.ArrowInvalid("no"), AttributeError("y")]
+)
+def test_an_error_of_a_library_is_reported_as_a_bug(
+    error: Exception, folder: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Results, "table", fail)
+    assert main(["table", folder]) == 70
+    out, text = capfd.readouterr()
+    assert not out and text.startswith("Traceback") and "\nerror: this is a bug of flowloom\nhint: report it" in text
+
+
+def test_only_errors_of_our_own_are_errors_of_the_user() -> None:
+    """A plain `ValueError` or `KeyError` is a bug: every message for users is of a class of ours."""
+    package = Path(command.__file__).parent
+    plain = re.compile(r"raise (ValueError|KeyError|TypeError)\b")
+    # Searches raise their own; the command wraps them.
+    files = [file for file in package.rglob("*.py") if file.parent.name != "seek"]
+    assert len(files) > 50 and not [file for file in files if plain.search(file.read_text(encoding="utf-8"))]
 
 
 def test_stopping_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 create_exception!(
+    flowloom._core,
+    InputError,
+    PyValueError,
+    "What the user has given is wrong: an argument, a scenario or a name.
+
+The command line prints its text as an error of the user. Any other `ValueError` is a bug of flowloom."
+);
+create_exception!(
     flowloom,
     ScenarioError,
-    PyValueError,
+    InputError,
     "A scenario has errors.
 
 Attributes
@@ -67,6 +75,9 @@ pub fn input(py: Python<'_>, message: &str) -> PyErr {
 
 /// Converts a storage error to an exception.
 pub fn storage(error: tables::Error) -> PyErr {
+    if let tables::Error::Filter(wrong) = error {
+        return InputError::new_err(wrong.to_string());
+    }
     StorageError::new_err(with_hint(&error, error.hint()))
 }
 

@@ -1,11 +1,11 @@
 //! Ideal schedules of one link.
 
+use crate::errors::InputError;
 use ::scenario::IdealName;
 use base::params::{Param as _, Raw};
 use fabric::schedule::link::{Job, Schedule, Segment};
 use num_rational::BigRational;
 use num_traits::ToPrimitive as _;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -53,7 +53,7 @@ pub fn fluid<'py>(
     sizes: Vec<f64>,
     deadlines: Option<Vec<Option<f64>>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let wrong = |message: String| PyValueError::new_err(message);
+    let wrong = |message: String| InputError::new_err(message);
     let policy = IdealName::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?.build();
     let n = arrivals.len();
     let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);

@@ -11,7 +11,6 @@ mod seek;
 mod signals;
 mod why;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::io::IsTerminal as _;
@@ -25,7 +24,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::errors::{RunError, ScenarioError, StorageError};
+    use super::errors::{InputError, RunError, ScenarioError, StorageError};
     #[pymodule_export]
     use super::fluid::fluid;
     #[pymodule_export]
@@ -153,7 +152,7 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
         return Ok(list);
     }
     let Some(found) = ::scenario::ROOMS.iter().find(|r| r.name == room) else {
-        return Err(PyValueError::new_err(format!("there is no room `{room}`\nhint: one of {}", rooms().join(", "))));
+        return Err(errors::InputError::new_err(format!("there is no room `{room}`\nhint: one of {}", rooms().join(", "))));
     };
     for entry in found.entries {
         let dict = PyDict::new(py);

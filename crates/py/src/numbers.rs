@@ -1,7 +1,7 @@
 //! Statistics and units for Python, so that they are defined only in Rust.
 
+use crate::errors::InputError;
 use base::units::{Limit, parse_bytes, parse_limit};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tables::stats;
 
@@ -21,7 +21,7 @@ pub fn estimate(values: Vec<f64>) -> (Option<f64>, Option<(f64, f64)>) {
 #[pyfunction]
 pub fn quantile(mut values: Vec<f64>, per_mille: u32) -> PyResult<Option<f64>> {
     if per_mille > 1000 {
-        return Err(PyValueError::new_err(format!("{per_mille} is above 1000 per mille")));
+        return Err(InputError::new_err(format!("{per_mille} is above 1000 per mille")));
     }
     values.sort_unstable_by(f64::total_cmp);
     Ok(stats::quantile(&values, per_mille))
@@ -40,7 +40,7 @@ pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
 /// `None` for `unlimited` and for text that is not a length.
 #[pyfunction]
 pub fn queue_length(written: &str, mtu: &str) -> PyResult<Option<u64>> {
-    let mtu = parse_bytes(mtu).map_err(|e| PyValueError::new_err(format!("`{mtu}` {e}")))?;
+    let mtu = parse_bytes(mtu).map_err(|e| InputError::new_err(format!("`{mtu}` {e}")))?;
     let limit = written.trim().parse().map(Limit::Packets).or_else(|_| parse_limit(written));
     Ok(limit.ok().and_then(|limit| limit.in_bytes(mtu)).map(|bytes| bytes.0))
 }

@@ -7,7 +7,6 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use cli::why::Which;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::PathBuf;
@@ -90,7 +89,11 @@ impl ArrowTable {
     /// The table's schema (Arrow PyCapsule interface).
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.reader().schema().as_ref());
-        PyCapsule::new_with_value(py, schema.map_err(|e| PyValueError::new_err(e.to_string()))?, c"arrow_schema")
+        PyCapsule::new_with_value(
+            py,
+            schema.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))?,
+            c"arrow_schema",
+        )
     }
 }
 
@@ -260,6 +263,11 @@ impl Results {
         let table = py.detach(|| self.0.results.per_seed(true, wanted(filter.as_ref(), workloads)));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
+    /// Fail if a filter is wrong, or expects a workload, host, group or flow that no point has.
+    fn refuse_absent(&self, py: Python<'_>, filter: &str) -> PyResult<()> {
+        let Some(filter) = read_filter(Some(filter))? else { return Ok(()) };
+        py.detach(|| tables::refuse_absent(std::slice::from_ref(&*self.0.results), &filter)).map_err(errors::storage)
+    }
     /// The `flow_id` of the flows of a point that count, or that a filter chooses.
     #[pyo3(signature = (point, filter = None))]
     fn chosen(&self, py: Python<'_>, point: &str, filter: Option<&str>) -> PyResult<Vec<u32>> {
@@ -272,7 +280,7 @@ impl Results {
 
 /// Parses an optional filter of flows.
 pub fn read_filter(text: Option<&str>) -> PyResult<Option<tables::filter::Filter>> {
-    text.map(tables::filter::Filter::parse).transpose().map_err(|wrong| PyValueError::new_err(wrong.to_string()))
+    text.map(tables::filter::Filter::parse).transpose().map_err(|wrong| errors::InputError::new_err(wrong.to_string()))
 }
 
 /// Returns the flows for which metrics are requested.

@@ -5,7 +5,6 @@ use crate::results::Results;
 use base::units::parse_bytes;
 use cli::rounds;
 use cli::sweep::{self, Settings, Tick};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use scenario::memory::Source;
@@ -137,8 +136,9 @@ impl Scenario {
         engine: &str,
     ) -> PyResult<Results> {
         let only = points.map(|names| self.places(py, &names)).transpose()?;
-        let order = EventOrder::named(engine)
-            .ok_or_else(|| PyValueError::new_err(format!("`engine` is `{engine}`: it must be `auto`, `tree` or `windows`")))?;
+        let order = EventOrder::named(engine).ok_or_else(|| {
+            errors::InputError::new_err(format!("`engine` is `{engine}`: it must be `auto`, `tree` or `windows`"))
+        })?;
         let temporary = match out {
             Some(_) => None,
             None => Some(tempfile::tempdir()?),
@@ -146,7 +146,7 @@ impl Scenario {
         let out = match (&out, &temporary) {
             (Some(out), _) => out.as_path(),
             (None, Some(dir)) => dir.path(),
-            (None, None) => return Err(PyValueError::new_err("the run has no folder")),
+            (None, None) => return Err(errors::InputError::new_err("the run has no folder")),
         };
         let settings =
             Settings { jobs, threads, order, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };

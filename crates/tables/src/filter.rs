@@ -79,7 +79,7 @@ impl Filter {
     /// Parses a filter.
     pub fn parse(text: &str) -> Result<Filter, Wrong> {
         let text = text.trim();
-if text.len() > MOST_BYTES {
+        if text.len() > MOST_BYTES {
             let message = format!("a filter has at most {MOST_BYTES} bytes, but this filter has {}", text.len());
             let text = format!("{}...", text.chars().take(60).collect::<String>());
             return Err(Wrong { text, at: 0, message, hint: None });

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.base import errors
+from flowloom.base.errors import InputError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -95,8 +96,11 @@ class Scenario:
             If the file cannot be read.
         """
         path = Path(path)
-        text = path.read_text(encoding="utf-8")
-        core = _core.Scenario.from_toml(text, str(path), str(path.parent), *_settings(set, seeds), profile, memory)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"`{path}` is not UTF-8 text: its byte {error.start} is wrong") from None
+        core = _core.Scenario.from_toml(text, str(path), str(path.parent), *_settings(set, seeds), _profiles(profile), memory)
         return cls(core, path.parent)
 
     @classmethod
@@ -140,7 +144,7 @@ class Scenario:
         ScenarioError
             If the scenario has mistakes, or if it or one of its points needs more memory.
         """
-        return cls(_core.Scenario.from_toml(text, name, ".", *_settings(set, seeds), profile, memory))
+        return cls(_core.Scenario.from_toml(text, name, ".", *_settings(set, seeds), _profiles(profile), memory))
 
     @classmethod
     def from_dict(
@@ -184,7 +188,7 @@ class Scenario:
         ScenarioError
             If the scenario has mistakes, or if it or one of its points needs more memory.
         """
-        return cls(_core.Scenario.from_dict(_plain(scenario, ""), name, ".", *_settings(set, seeds), profile, memory))
+        return cls(_core.Scenario.from_dict(_plain(scenario, ""), name, ".", *_settings(set, seeds), _profiles(profile), memory))
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -268,16 +272,16 @@ class Scenario:
             For each of `warnings`.
         """
         if jobs is not None and jobs < 1:
-            raise ValueError(
+            raise InputError(
                 f"`jobs` is {jobs}: it must be a whole number of at least 1\nhint: leave it out for one point per core"
             )
         if threads is not None and threads < 1:
             wanted = "a whole number of at least 1\nhint: leave it out to use the cores that are free"
-            raise ValueError(f"`threads` is {threads}: it must be {wanted}")
+            raise InputError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
             errors.warn("{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found), ScenarioWarning)
         if on is not None and engine != "auto":
-            raise ValueError("`engine` cannot be given together with `on`: the workers choose it")
+            raise InputError("`engine` cannot be given together with `on`: the workers choose it")
         if on is not None:
             from flowloom.clusters import points as remote
 
@@ -304,6 +308,13 @@ def _settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tu
     if isinstance(seeds, str):
         return [*_overrides(given), ("seed", seeds)], None
     return _overrides(given), seeds
+
+
+def _profiles(profile: str | None) -> str | None:
+    """Returns the names of profiles. Raises `ValueError` for an empty name."""
+    if profile is not None and not all(name.strip() for name in profile.split(",")):
+        raise InputError(f"`profile` is `{profile}`, which has an empty name\nhint: leave it out to apply no profile")
+    return profile
 
 
 def _plain(value: object, key: str) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flowloom import _core
@@ -14,6 +14,12 @@ from flowloom import _core
 SKIPPED = (f"{Path(__file__).parents[1]}{os.sep}", contextlib.__file__)
 """The files whose frames are skipped: those of the package, and `contextlib`, whose context
 managers lie between them.
+"""
+
+
+InputError = _core.InputError
+"""Raised for what the user has given wrong. All our messages about such mistakes are of this class or of `UnknownNameError`:
+any other `ValueError` or `KeyError` comes from a library, and is a bug.
 """
 
 
@@ -26,6 +32,12 @@ class UnknownNameError(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+def did_you_mean(wrong: object, names: Iterable[object]) -> str:
+    """Returns the end of a message about an unknown name: the nearest of `names`; empty if none is near."""
+    near = _core.nearest(str(wrong), list(map(str, names)))
+    return f"; did you mean `{near}`?" if near else ""
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

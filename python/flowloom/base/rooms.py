@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
-from flowloom import _core
+from flowloom.base.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,5 @@ def refuse_unknown(what: str, name: str, known: Iterable[str]) -> None:
     """Raises `ValueError` for a name that is not in `known`. `what` is the noun for the names."""
     names = list(known)
     if name not in names:
-        near = _core.nearest(name, names)
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"`{name}` is not a {what}{did}\nhint: one of {', '.join(names)}")
+        did = did_you_mean(name, names)
+        raise InputError(f"`{name}` is not a {what}{did}\nhint: one of {', '.join(names)}")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flowloom import _core
 from flowloom.base import files
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.cli import console
 from flowloom.cli.console import say
 
@@ -97,7 +97,7 @@ def write(known: Sequence[Copy], names: Sequence[str], out: Path, overwrite: boo
             contents[out / part] = (chosen.folder / part).read_bytes()
     for path, content in contents.items():
         if path.exists() and not overwrite and not (path.is_file() and path.read_bytes() == content):
-            raise ValueError(
+            raise InputError(
                 f"`{path}` exists already and differs\nhint: name another folder with `--out`, or replace it with `--overwrite`"
             )
         files.refuse_others(path)
@@ -111,9 +111,8 @@ def find(known: Sequence[Copy], name: str) -> Copy:
     for one in known:
         if name in (one.name, one.files[0]):
             return one
-    near = _core.nearest(name, [one.name for one in known])
-    did = f"; did you mean `{near}`?" if near else ""
-    raise ValueError(f"there is no `{name}`{did}\nhint: one of {', '.join(one.name for one in known)}")
+    did = did_you_mean(name, [one.name for one in known])
+    raise InputError(f"there is no `{name}`{did}\nhint: one of {', '.join(one.name for one in known)}")
 
 
 def carry_out(options: Mapping[str, Any], known: Sequence[Copy], example: str) -> int:

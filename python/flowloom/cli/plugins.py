@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowloom.base import files
+from flowloom.base.errors import InputError
 from flowloom.cli import console
 from flowloom.cli.console import say
 
@@ -36,11 +37,11 @@ class Project:
 def project(part: str, name: str, lang: str) -> Project:
     """Returns a plug-in called `name`. Raises `ValueError` for a name that is not allowed, and without a template."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name in RESERVED:
-        raise ValueError(f"`{name}` is not a name of a plug-in\nhint: use lower case letters, digits and `_`, like `mine`")
+        raise InputError(f"`{name}` is not a name of a plug-in\nhint: use lower case letters, digits and `_`, like `mine`")
     crate = files.carried("crates/plugin")
     template = crate / "new" / part
     if lang == "python" and not (template / lang).exists():
-        raise ValueError(
+        raise InputError(
             f"a plug-in for `{part}` is written in C or Rust: plug-ins in Python are for congestion control only\n"
             f"hint: use `--lang c` or `--lang rust`; in Python, `flowloom new transport {name} --lang python` works"
         )
@@ -87,7 +88,7 @@ def write(made: Project, out: Path, overwrite: bool = False) -> list[Path]:
     contents = {out / path: text.encode() for path, text in made.files.items()}
     for path, content in contents.items():
         if path.exists() and not overwrite and not (path.is_file() and path.read_bytes() == content):
-            raise ValueError(
+            raise InputError(
                 f"`{path}` exists already and differs\nhint: name another folder with `--out`, or replace it with `--overwrite`"
             )
         files.refuse_others(path)
@@ -106,9 +107,9 @@ def build(made: Project, out: Path) -> None:
     try:
         done = subprocess.run(made.build, cwd=out, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise ValueError(f"there is no `{made.build[0]}`\nhint: install it, then run `{command}`") from error
+        raise InputError(f"there is no `{made.build[0]}`\nhint: install it, then run `{command}`") from error
     if done.returncode:
-        raise ValueError(f"`{command}` failed:\n{done.stderr.strip()}")
+        raise InputError(f"`{command}` failed:\n{done.stderr.strip()}")
 
 
 def new(part: str, name: str, lang: str, out: Path, overwrite: bool) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flowloom import _core
+from flowloom.base.errors import InputError
 from flowloom.base.files import put
 from flowloom.runs.data import Data
 
@@ -42,7 +43,7 @@ class SetAsideError(OSError):
     """Raised when workers could not run some points. All other points have been run."""
 
 
-class VersionError(ValueError):
+class VersionError(InputError):
     """Raised when a worker has another version of flowloom."""
 
 
@@ -118,11 +119,11 @@ def run(
     point is set aside, all other points are run, and `SetAsideError` names it at the end.
     """
     if out is None:
-        raise ValueError("a run on other machines needs `out`, the folder for its results")
+        raise InputError("a run on other machines needs `out`, the folder for its results")
     names = [point["point"] for point in core.points]
     unknown = [name for name in points or () if name not in names]
     if unknown:
-        raise ValueError(f"there is no point `{unknown[0]}`")
+        raise InputError(f"there is no point `{unknown[0]}`")
     out = Path(out)
     there = Data(core.run(1, 1, str(out), None, overwrite, []))
     wanted = [name for name in names if points is None or name in points]

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flowloom.base.errors import InputError
 from flowloom.base.files import write_whole
 from flowloom.base.rooms import Meta
 from flowloom.runs.data import Data, Run, named_ports
@@ -57,7 +58,7 @@ def write(results: Data, run: Run, path: Path) -> None:
     wanted = ["time_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "dropped"]
     packets = results.packets(wanted, {"point": run.point}).to_pylist()
     if not packets:
-        raise ValueError(f"`{run.point}` has no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
+        raise InputError(f"`{run.point}` has no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     known = results.flows(["flow_id", "src", "dst"], {"point": run.point}).to_pylist()
     ends = {row["flow_id"]: (row["src"], row["dst"]) for row in known}
     # Packets between switches belong to no flow.
@@ -107,7 +108,7 @@ def frame(row: Mapping[str, Any], src: int, dst: int, answer: bool) -> tuple[byt
 
     kind, size = row["kind"], row["size_bytes"]
     if size > LARGEST_IP:
-        raise ValueError(f"a packet of {size} bytes is longer than an IP packet can be, {LARGEST_IP} bytes\nhint: lower `mtu`")
+        raise InputError(f"a packet of {size} bytes is longer than an IP packet can be, {LARGEST_IP} bytes\nhint: lower `mtu`")
     here, there = (dst, src) if answer else (src, dst)
     port, at = 1024 + row["flow_id"] % 64_512, (row["offset"] + 1) & 0xFFFFFFFF
     flags = (ANSWERS if answer else SEGMENTS).get(kind)
@@ -130,7 +131,7 @@ def address(host: int) -> bytes:
     """Returns the IPv4 address of a host."""
     number = 10 << 24 | (host + 1)
     if host + 1 >= 1 << 24:
-        raise ValueError(f"host {host} has no address in 10.0.0.0/8\nhint: a capture holds {(1 << 24) - 2} hosts")
+        raise InputError(f"host {host} has no address in 10.0.0.0/8\nhint: a capture holds {(1 << 24) - 2} hosts")
     return number.to_bytes(4, "big")
 
 

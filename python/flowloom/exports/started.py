@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flowloom.base.errors import InputError
 from flowloom.runs.data import Data, Run
 
 
@@ -30,11 +31,11 @@ def flows(results: Data, run: Run, hosts: Sequence[str], largest: int, program: 
     for row in results.flows(["flow_id", "src", "dst", "size_bytes", "start_ps"], {"point": run.point}).to_pylist():
         what = f"flow {row['flow_id']} of `{run.point}`"
         if row["start_ps"] is None:
-            raise ValueError(
+            raise InputError(
                 f"{what} never began\nhint: it waits for a flow that did not finish; set a later `end` in the scenario"
             )
         if row["size_bytes"] > largest:
-            raise ValueError(f"{what} has {row['size_bytes']} bytes; {program} reads at most {largest}")
+            raise InputError(f"{what} has {row['size_bytes']} bytes; {program} reads at most {largest}")
         found.append(Started(row["flow_id"], hosts[row["src"]], hosts[row["dst"]], row["size_bytes"], row["start_ps"]))
     return sorted(found, key=lambda flow: (flow.start_ps, flow.flow_id))
 

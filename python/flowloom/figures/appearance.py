@@ -12,8 +12,8 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ImportError("figures need matplotlib\nhint: pip install 'flowloom[plot]'") from error
 
-from flowloom import _core
 from flowloom.base import words
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.figures import fonts
 from flowloom.figures.fonts import changed
 
@@ -124,9 +124,8 @@ class Look:
         """
         style, width, height = given.get("style") or "screen", given.get("width"), given.get("height")
         if style not in STYLES:
-            near = _core.nearest(str(style), list(STYLES))
-            did = f"; did you mean `{near}`?" if near else ""
-            raise ValueError(f"`{style}` is not a style of figures{did}\nhint: one of {', '.join(STYLES)}")
+            did = did_you_mean(style, STYLES)
+            raise InputError(f"`{style}` is not a style of figures{did}\nhint: one of {', '.join(STYLES)}")
         if width is None and style == "paper":
             width = COLUMN
         wide, high = (None if size is None else words.inches(size, name) for size, name in ((width, "width"), (height, "height")))

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import Formatter, NullFormatter, ScalarFormatter
 
 from flowloom.base import errors, words
+from flowloom.base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def settings(font: str) -> dict[str, Any]:
     if missing:
         named = words.joined([f"`{name}`" for name in missing])
         hint = "install TeX Live with `dvipng`, `texlive-latex-extra` and `cm-super`, or name a font, such as `Times`"
-        raise ValueError(f"`usetex` needs LaTeX, and {named} {'is' if len(missing) == 1 else 'are'} not installed\nhint: {hint}")
+        raise InputError(f"`usetex` needs LaTeX, and {named} {'is' if len(missing) == 1 else 'are'} not installed\nhint: {hint}")
     return {"text.usetex": True} | ({} if changed("font.family") else {"font.family": "serif"})
 
 
@@ -89,17 +90,17 @@ def family(name: str) -> str:
             errors.warn(f"the font `{name}` is not installed: `{other}` has the same shapes and is used instead")
             return other
     if name.lower() in installed((".otf", ".pfb", ".afm")):
-        raise ValueError(
+        raise InputError(
             f"the font `{name}` is not a TrueType font, and matplotlib embeds other fonts in a form that publishers refuse"
             "\nhint: install the font as TrueType, or name another font, such as `Times`"
         )
     if alike:
-        raise ValueError(
+        raise InputError(
             f"the font `{name}` is not installed, nor is one with the same shapes\nhint: install one of {', '.join(alike)}"
         )
     near = get_close_matches(name.lower(), [*known, *(one.lower() for names in ALIKE for one in names[:1])], 4, 0.55)
     did = f"; did you mean {' or '.join(f'`{known.get(one, one.title())}`' for one in near)}?" if near else ""
-    raise ValueError(
+    raise InputError(
         f"there is no font `{name}`{did}\nhint: `fc-list : family` prints the fonts of this machine; `usetex` uses those of LaTeX"
     )
 

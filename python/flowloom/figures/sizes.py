@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flowloom import _core
 from flowloom.base import words
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.figures import style
 from flowloom.figures.drawing import Array, At, NoDataError, array, drawn_of, groups, interval_note, looks, record, swept
 from flowloom.runs import tables
@@ -84,9 +84,8 @@ def chosen_statistics(asked: str | Sequence[str] | None) -> list[str]:
     """Returns the statistics asked for, by default all. Raises `ValueError` for an unknown statistic."""
     asked = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked or STATISTICS))
     for unknown in (name for name in asked if name not in STATISTICS):
-        near = _core.nearest(unknown, list(STATISTICS))
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"`{unknown}` is not a statistic of this figure{did}\nhint: one of {', '.join(STATISTICS)}")
+        did = did_you_mean(unknown, STATISTICS)
+        raise InputError(f"`{unknown}` is not a statistic of this figure{did}\nhint: one of {', '.join(STATISTICS)}")
     return asked
 
 

@@ -25,6 +25,7 @@ from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.ticker import FixedFormatter, FixedLocator, Formatter, LogLocator, NullFormatter
 
 from flowloom.base import words
+from flowloom.base.errors import InputError
 from flowloom.base.files import write_whole
 from flowloom.figures.appearance import INK, KEPT, RC, Look, current, look, points, thick
 from flowloom.figures.fitting import fit, paragraph, width_of
@@ -465,7 +466,7 @@ def picture(fig: Figure, form: str) -> bytes:
 def table(fig: Figure) -> str:
     """Returns the data of a figure as CSV. Raises `ValueError` for a figure that keeps no rows."""
     if not isinstance(fig, Drawing) or not fig.rows:
-        raise ValueError("this figure has no table of its data\nhint: leave `csv` out of the formats")
+        raise InputError("this figure has no table of its data\nhint: leave `csv` out of the formats")
     return fig.rows.csv()
 
 

@@ -290,12 +290,12 @@ def filled(explanation: str, known: Mapping[str, tuple[Number, Sequence[Found]]]
 
     def one(quoted: re.Match[str]) -> str:
         if quoted["id"] not in known:
-            raise ValueError(f"there is no number `{quoted['id']}` for `{quoted[0]}`")
+            raise InputError(f"there is no number `{quoted['id']}` for `{quoted[0]}`")
         number, found = known[quoted["id"]]
         there = [f for f in found if quoted["where"] in (None, f.where)]
         if len(there) > 1:
             places = ", ".join(f"`{f.where}`" for f in found)
-            raise ValueError(f"`{quoted[0]}` has several values\nhint: name one of {places}")
+            raise InputError(f"`{quoted[0]}` has several values\nhint: name one of {places}")
         return numbers.mean_text(number, there[0].estimate if there else None)
 
     return QUOTED.sub(one, explanation)

@@ -4,7 +4,6 @@ write its pages.
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 import warnings
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario, ScenarioWarning
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.base.files import write_whole
 from flowloom.base.meter import Meter
 from flowloom.figures import drawing, style
@@ -90,9 +90,7 @@ def reproduce(
     known = [PAPER, *profiles(paper)]
     chosen = profile.split(",")
     for unknown in (p for p in chosen if p not in known):
-        near = difflib.get_close_matches(unknown, known, 1)
-        did = f"; did you mean `{near[0]}`?" if near else ""
-        raise ValueError(f"there is no profile `{unknown}`{did}\nhint: one of {', '.join(known)}")
+        raise InputError(f"there is no profile `{unknown}`{did_you_mean(unknown, known)}\nhint: one of {', '.join(known)}")
     over = ",".join(p for p in chosen if p != PAPER) or None
     wanted = figures_of(paper, figure)
     runs = Runs(paper, over, Path(out) / "-".join([name, *chosen]), jobs, overwrite)
@@ -110,7 +108,8 @@ def figures_of(paper: Paper, figure: str | None) -> list[Figure]:
     """Returns all figures of a paper, or the named one."""
     wanted = [f for f in paper.figures if figure in (None, f.id)]
     if not wanted:
-        raise ValueError(f"`{paper.name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
+        known = [known.id for known in paper.figures]
+        raise InputError(f"`{paper.name}` has no figure `{figure}`{did_you_mean(figure, known)}\nhint: one of {', '.join(known)}")
     return wanted
 
 

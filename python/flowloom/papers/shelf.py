@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from flowloom import _core
 from flowloom.base import files
-from flowloom.base.errors import KeyRefusedError
+from flowloom.base.errors import InputError, KeyRefusedError, did_you_mean
 from flowloom.papers import claims
 from flowloom.papers.claims import Claim
 from flowloom.runs.numbers import Number
@@ -59,7 +59,7 @@ class Stale:
             day, why = date.min, ""
         if not why or len(table) != 2:
             hint = 'stale = { since = "2026-11-24", why = "TCP has limited transmit." }'
-            raise ValueError(f"`stale` in `paper.toml` is not a date and a reason\nhint: {hint}")
+            raise InputError(f"`stale` in `paper.toml` is not a date and a reason\nhint: {hint}")
         return cls(day, why)
 
 
@@ -157,7 +157,8 @@ def load(name: str) -> Paper:
     """Reads a paper by its name. Raises `ValueError` if there is none."""
     folder = home() / name
     if not (folder / "paper.toml").is_file():
-        raise ValueError(f"there is no paper `{name}`\nhint: one of {', '.join(names())}")
+        did = did_you_mean(name, names())
+        raise InputError(f"there is no paper `{name}`{did}\nhint: one of {', '.join(names())}")
     return read(folder)
 
 
@@ -202,17 +203,17 @@ def read(folder: Path) -> Paper:
     known = {figure.id for figure in paper.figures}
     for figure in defaults:
         if figure not in known:
-            raise ValueError(f"`default.{figure}` in `claims.toml` names no figure of `{name}`")
+            raise InputError(f"`default.{figure}` in `claims.toml` names no figure of `{name}`")
     if paper.first and paper.first not in known:
-        raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of the paper")
+        raise InputError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of the paper")
     every = paper.every()
     for number in every:
         for figure in [number.figure, *number.figures]:
             if figure not in known:
-                raise ValueError(f"`{number.id}` names `{figure}`, which is not a figure of `{name}`")
+                raise InputError(f"`{number.id}` names `{figure}`, which is not a figure of `{name}`")
     doubled = [number.id for number in every if [n.id for n in every].count(number.id) > 1]
     if doubled:
-        raise ValueError(f"two claims or numbers have the id `{min(doubled)}`")
+        raise InputError(f"two claims or numbers have the id `{min(doubled)}`")
     for text in paper.texts:
         claims.filled(text, {number.id: (number, ()) for number in every})
     return paper

@@ -82,5 +82,10 @@ class Core(Protocol):
     def per_seed(self, filter: str | None = None, workloads: bool = False) -> Stream:
         """Returns the metrics of every point."""
 
+    def refuse_absent(self, filter: str) -> None:
+        """Raises `ValueError` if a filter is wrong, or expects a workload, host, group or flow that no
+        point has.
+        """
+
     def chosen(self, point: str, filter: str | None = None) -> list[int]:
         """Returns the ids of the flows of a point that count in metrics, or that a filter chooses."""
