@@ -123,11 +123,36 @@ def test_python_gives_the_bytes_of_the_built_in_transport(folder: Path) -> None:
     ("old", "new", "why"),
     [
         ("class Mine:", "class Mine", "SyntaxError"),
-        ("def on_loss", "def on_lost", "one class with `on_ack` and `on_loss`, and has 0"),
+        ("def on_loss", "def on_lost", "its class has `on_lost`, which flowloom does not use; did you mean `on_loss`?"),
+        ("def on_loss", "def _loss", "one class with `on_ack` and `on_loss`, and has 0"),
+        ("def on_mark", "def on_makr", "did you mean `on_mark`?"),
+        ("def on_mark", "def onMark", "did you mean `on_mark`?"),
+        ("def on_mark", "def on_timeout", "does not call; it calls `open`, `on_ack`, `on_loss`, `on_mark`, "),
+        ("def inherit", "def not_befor", "did you mean `not_before`?"),
+        ("def inherit", "def before_losses", "did you mean `before_loss`?"),
+        ('ecn = "exact"', 'ecm = "exact"', "did you mean `ecn`?"),
+        ("parameters = {", "parameter = {", "did you mean `parameters`?"),
+        ('ecn = "exact"', 'known = ("size",)', "did you mean `knows`?"),
+        ('ecn = "exact"', "host = 3", "an attribute `host`, which flowloom sets on every object"),
+        ('ecn = "exact"', "ecn = 3", "its `ecn` is 3: a text is allowed"),
+        ('ecn = "exact"', "ecn = None", "its `ecn` is None: a text is allowed"),
+        ('name = "mine"', "name = 3", "its `name` is 3: a text is allowed"),
+        ('source = "RFC 8257"', "source = 8257", "its `source` is 8257: a text is allowed"),
+        ('ecn = "exact"', 'knows = "size"', "its `knows` is 'size': a tuple such as"),
+        ('ecn = "exact"', 'knows = ("szie",)', "its `knows` has `szie`"),
+        ('ecn = "exact"', "on_sent = 3", "its `on_sent` is not a method"),
+        ('ecn = "exact"', "most = 3", "its `most` is not a method"),
+        ("parameters = {", "parameters = [{", "SyntaxError"),
+        ("parameters = {", "parameters = () and {", "its `parameters` is (): a dict of dicts"),
+        ('"g": {', '"g": 3, "h": {', "its parameter `g` is 3: a dict is allowed"),
+        ('"range": ("0.000000001", "1")', '"range": "1"', "its parameter `g` has the range '1': a pair such as"),
+        ('"g": {', '"most": {', "its parameter `most` has the name of an attribute that flowloom uses"),
+        ('"g": {', '"host": {', "its parameter `host` has the name of an attribute that flowloom uses"),
+        ('"g": {', '"min_rto": {', "its parameter `min_rto` has a name that is already taken"),
         ('"exact"', '"maybe"', "its `ecn` is `maybe`"),
         ('"type": "integer"', '"type": "text"', "its parameter `min_cwnd` has the type `text`"),
         ('"default": "0.0625"', '"default": "2"', "is not from `0.000000001` to `1`"),
-        ('"default": "0.0625"', '"defualt": "0.0625"', "its parameter `g` has the unknown key `defualt`"),
+        ('"default": "0.0625"', '"defualt": "0.0625"', "its parameter `g` has the unknown key `defualt`; did you mean `default`?"),
         ('name = "mine"', 'name = "My protocol"', "is not a word"),
         ('"g": {', '"on_ack": {', "has the name of an attribute"),
         ("ONE = 1_000_000_000", "raise KeyError('x')", "KeyError: 'x' (line 6)"),
@@ -143,6 +168,32 @@ def test_a_class_that_does_not_fit_is_refused(
     assert command.main(["check", "s.toml"]) == 2
     error = capfd.readouterr().err
     assert why in error and "cannot" in error and "s.toml:" in error, error
+
+
+def test_an_author_has_names_of_his_own(folder: Path) -> None:
+    text = (ROOT / "crates/plugin/new/transport/python/mine.py").read_text(encoding="utf-8")
+    own = "rate = update = gain = window = before = 3\n    _on_makr = _ecm = _parameter = 4\n    ecn ="
+    text = text.replace("ecn =", own).replace("class Mine:", "class Base:\n    helper = 1\n\n\nclass Mine(Base):")
+    (folder / "mine.py").write_text(text)
+    (folder / "s.toml").write_text(scenario('{ kind = "plugin", path = "mine.py" }'))
+    assert command.main(["check", "s.toml"]) == 0
+
+
+def test_what_a_plug_in_prints_is_no_data(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "crates/plugin/new/transport/python/mine.py").read_text(encoding="utf-8")
+    loud = text.replace("ONE =", "import sys\nprint('xyzzy')\nsys.stdout.write('plugh\\n')\nONE =")
+    (folder / "mine.py").write_text(loud.replace("self.acked += ack.acked", "print('plover'); self.acked += ack.acked"))
+    (folder / "s.toml").write_text(scenario('{ kind = "plugin", path = "mine.py" }'))
+    for line in (
+        ["check", "s.toml", "--format", "json"], ["run", "s.toml", "--out", "r"], ["table", "r", "--format", "csv"], ["why", "r"],
+        ["play", "r", "--around", "0"], ["explain", "mine.py"],
+    ):  # fmt: skip
+        assert command.main(line) == 0
+        out, error = capfd.readouterr()
+        assert not re.search("xyzzy|plugh|plover", out), line
+        assert "plover" in error or line[0] not in ("run", "why", "play"), line
+        if line[0] == "check":
+            assert json.loads(out)["diagnostics"] is not None and "xyzzy\nplugh\n" in error
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 //! `flowloom._core`: the compiled part of the Python package. It converts arguments and forwards calls; it contains no simulation.
 
 mod allocator;
+mod attributes;
 mod errors;
 mod fluid;
 mod numbers;

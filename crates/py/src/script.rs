@@ -2,13 +2,15 @@
 //! docs/plugins.md describes the class. An exception becomes a failure of the plug-in.
 #![allow(unsafe_code)]
 
+use crate::attributes::{attribute, check_names, is_used, text_of};
+use crate::errors::InputError;
+use base::params::nearest;
 use plugin::abi::{
     Counter, FAILED, Flow, Head, KNOWS_DEADLINE, KNOWS_SIZE, NEVER, OK, Own, Parameter, RoomTable, StateBytes, Type, VERSION,
     Value, sizes_of,
 };
 use plugin::congestion::{Ack, CongestionTable, Host, Loss, NO_EFFECT, TIMEOUT, Window};
 use plugin::library::{Code, Library};
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -118,59 +120,67 @@ pub fn wasmtime() -> Option<PathBuf> {
 
 /// Returns a text that lives for ever.
 fn kept(text: &str) -> PyResult<*const c_char> {
-    Ok(CString::new(text).map_err(|_| PyValueError::new_err("a text has a zero byte"))?.into_raw())
+    Ok(CString::new(text).map_err(|_| InputError::new_err("a text has a zero byte"))?.into_raw())
 }
 
 /// Makes the table of a file. Python keeps modules by their names, so that `module` differs for each content.
 fn table(py: Python<'_>, path: &str, text: &str, module: &str) -> PyResult<*const Head> {
     let name = module;
     let [code, file, module] =
-        [text, path, module].map(|text| CString::new(text).map_err(|_| PyValueError::new_err("it has a zero byte")));
+        [text, path, module].map(|text| CString::new(text).map_err(|_| InputError::new_err("it has a zero byte")));
     let module = PyModule::from_code(py, &code?, &file?, &module?)?;
-    let is_it = |value: &Bound<'_, PyAny>| -> PyResult<bool> {
-        Ok(value.is_instance_of::<PyType>()
-            && value.getattr("__module__")?.extract::<String>()? == name
-            && value.hasattr("on_ack")?
-            && value.hasattr("on_loss")?)
-    };
     let mut classes = Vec::new();
+    let mut others = Vec::new();
     for (_, value) in module.dict() {
-        if is_it(&value)? {
-            classes.push(value.cast_into::<PyType>()?);
+        if !value.is_instance_of::<PyType>() || value.getattr("__module__")?.extract::<String>()? != name {
+            continue;
         }
+        let class = value.cast_into::<PyType>()?;
+        if class.hasattr("on_ack")? && class.hasattr("on_loss")? { classes.push(class) } else { others.push(class) }
     }
     let [class] = classes.as_slice() else {
+        if classes.is_empty() {
+            // A misspelled method is a better reason.
+            others.iter().try_for_each(check_names)?;
+        }
         let found = classes.len();
-        return Err(PyValueError::new_err(format!("it must have one class with `on_ack` and `on_loss`, and has {found}")));
+        return Err(InputError::new_err(format!("it must have one class with `on_ack` and `on_loss`, and has {found}")));
     };
-    let name = class
-        .getattr("name")
-        .and_then(|name| name.extract::<String>())
-        .or_else(|_| Ok::<_, PyErr>(class.name()?.to_string().to_lowercase()))?;
-    let about: Option<String> = class.getattr("__doc__")?.extract()?;
-    let source = class.getattr("source").and_then(|source| source.extract::<String>()).unwrap_or_else(|_| "the plug-in".to_owned());
-    let ecn = match class.getattr("ecn") {
-        Err(_) => 0,
-        Ok(ecn) => match ecn.extract::<String>()?.as_str() {
-            "off" => 0,
-            "classic" => 1,
-            "exact" => 2,
-            other => return Err(PyValueError::new_err(format!("its `ecn` is `{other}`: `off`, `classic` or `exact` is allowed"))),
-        },
+    check_names(class)?;
+    let name = match text_of(class, "name")? {
+        Some(name) => name,
+        None => class.name()?.to_string().to_lowercase(),
+    };
+    let about = text_of(class, "__doc__")?;
+    let source = text_of(class, "source")?.unwrap_or_else(|| "the plug-in".to_owned());
+    let ecn = match text_of(class, "ecn")?.as_deref() {
+        None | Some("off") => 0,
+        Some("classic") => 1,
+        Some("exact") => 2,
+        Some(other) => {
+            return Err(InputError::new_err(format!("its `ecn` is `{other}`: `off`, `classic` or `exact` is allowed")));
+        }
     };
     let mut knows = 0;
-    for word in class.getattr("knows").map_or(Ok(Vec::new()), |knows| knows.extract::<Vec<String>>())? {
+    let words = attribute(class, "knows")?.map_or(Ok(Vec::new()), |words| {
+        let read = words.extract::<Vec<String>>();
+        read.map_err(|_| InputError::new_err(format!("its `knows` is {words:?}: a tuple such as `(\"size\",)` is allowed")))
+    });
+    for word in words? {
         knows |= match word.as_str() {
             "size" => KNOWS_SIZE,
             "deadline" => KNOWS_DEADLINE,
-            other => return Err(PyValueError::new_err(format!("its `knows` has `{other}`: `size` and `deadline` are allowed"))),
+            other => return Err(InputError::new_err(format!("its `knows` has `{other}`: `size` and `deadline` are allowed"))),
         };
     }
     let mut parameters = Vec::new();
     let mut kinds = Vec::new();
-    if let Ok(declared) = class.getattr("parameters") {
-        for (key, value) in declared.cast_into::<PyDict>()? {
-            let (parameter, kind) = parameter(class, &key.extract::<String>()?, &value.cast_into::<PyDict>()?)?;
+    if let Some(declared) = attribute(class, "parameters")? {
+        let wrong = || InputError::new_err(format!("its `parameters` is {declared:?}: a dict of dicts, by name, is allowed"));
+        for (key, value) in declared.cast::<PyDict>().map_err(|_| wrong())? {
+            let name = key.extract::<String>().map_err(|_| wrong())?;
+            let not_a_dict = |_| InputError::new_err(format!("its parameter `{name}` is {value:?}: a dict is allowed"));
+            let (parameter, kind) = parameter(class, &name, value.cast::<PyDict>().map_err(not_a_dict)?)?;
             parameters.push(parameter);
             kinds.push((key.cast_into::<PyString>()?.unbind(), kind));
         }
@@ -230,9 +240,20 @@ fn parameter(class: &Bound<'_, PyType>, name: &str, declared: &Bound<'_, PyDict>
         ("rate", Type::Rate),
         ("flag", Type::Flag),
     ];
-    let wrong = |why: String| PyValueError::new_err(format!("its parameter `{name}` {why}"));
-    if ["host", "flow"].contains(&name) || class.hasattr(name)? {
+    let wrong = |why: String| InputError::new_err(format!("its parameter `{name}` {why}"));
+    if class.hasattr(name)? {
         return Err(wrong("has the name of an attribute of the class".to_owned()));
+    }
+    if is_used(name) {
+        return Err(wrong("has the name of an attribute that flowloom uses".to_owned()));
+    }
+    const KEYS: [&str; 5] = ["type", "default", "range", "about", "source"];
+    for (key, _) in declared {
+        let key = key.str()?.to_string();
+        if !KEYS.contains(&key.as_str()) {
+            let did = nearest(&key, KEYS).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            return Err(wrong(format!("has the unknown key `{key}`{did}")));
+        }
     }
     let text = |key: &str| -> PyResult<Option<String>> {
         declared
@@ -252,15 +273,11 @@ fn parameter(class: &Bound<'_, PyType>, name: &str, declared: &Bound<'_, PyDict>
         let words: Vec<String> = TYPES.iter().map(|(word, _)| format!("`{word}`")).collect();
         wrong(format!("has the type `{kind}`; allowed are {}", words.join(", ")))
     })?;
-    for (key, _) in declared {
-        let key: String = key.extract()?;
-        if !["type", "default", "range", "about", "source"].contains(&key.as_str()) {
-            return Err(wrong(format!("has the unknown key `{key}`")));
-        }
-    }
     let (mut lowest, mut highest) = (std::ptr::null(), std::ptr::null());
     if let Some(range) = declared.get_item("range")? {
-        let (low, high): (Bound<'_, PyAny>, Bound<'_, PyAny>) = range.extract()?;
+        let ends = range.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
+        let (low, high) =
+            ends.map_err(|_| wrong(format!("has the range {range:?}: a pair such as `(\"0\", \"1\")` is allowed")))?;
         (lowest, highest) = (kept(&low.str()?.to_string())?, kept(&high.str()?.to_string())?);
     }
     let source = text("source")?.unwrap_or_else(|| "the plug-in".to_owned());
@@ -280,6 +297,9 @@ fn parameter(class: &Bound<'_, PyType>, name: &str, declared: &Bound<'_, PyDict>
 
 /// Returns an exception in words, with the last line of the plug-in that it went through.
 fn why(py: Python<'_>, error: &PyErr) -> String {
+    if error.is_instance_of::<InputError>(py) {
+        return error.value(py).to_string();
+    }
     let name = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
     let text = format!("{name}: {}", error.value(py));
     let line = || -> PyResult<Option<u32>> {

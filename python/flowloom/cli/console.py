@@ -9,10 +9,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from types import FrameType
+from typing import TextIO
 
 from flowloom.base import words
+from flowloom.base.errors import InputError
 
 TERMINATED = 143
 """The exit code of a command that SIGTERM has stopped."""
@@ -37,10 +39,16 @@ class LostError(Exception):
 
 _lost: list[OSError] = []
 
+_data: list[TextIO] = []
+"""The standard output of a command, for what `say` prints."""
+
 
 @contextmanager
 def ready() -> Iterator[None]:
-    """Prepares the standard streams for printing, and makes SIGTERM end a command as Ctrl-C does."""
+    """Prepares the standard streams for printing, and makes SIGTERM end a command as Ctrl-C does.
+
+    What anything else prints during the command, such as a plug-in, goes to the standard error.
+    """
     reopen()
     _lost.clear()
     for stream in (sys.stdout, sys.stderr):
@@ -53,13 +61,15 @@ def ready() -> Iterator[None]:
     if asked:
         signal.signal(signal.SIGINT, interrupt)
     former_hook, sys.unraisablehook = sys.unraisablehook, unraisable
-    with warnings.catch_warnings():
+    _data.append(sys.stdout)
+    with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.showwarning = show_warning  # type: ignore[assignment]
         # Labels may have characters that the font of figures lacks, such as emoji: they are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         try:
             yield
         finally:
+            _data.pop()
             sys.unraisablehook = former_hook
             if main_thread:
                 signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
@@ -123,7 +133,7 @@ def say(text: object = "") -> None:
     are complete.
     """
     try:
-        print(words.escaped(str(text)), flush=True)
+        print(words.escaped(str(text)), file=_data[-1] if _data else None, flush=True)
     except OSError as error:
         # A reader that closed the pipe (`| head`) needs no more; other errors are reported at the end.
         if not isinstance(error, BrokenPipeError):
@@ -135,7 +145,7 @@ def silence() -> None:
     """Discards all further output, and what is still in the buffer."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, (_data[-1] if _data else sys.stdout).fileno())
         os.close(nowhere)
 
 
@@ -153,7 +163,7 @@ def arguments(argv: list[str]) -> list[str]:
             found.append(os.fsencode(argument).decode("utf-8"))
         except UnicodeDecodeError:
             shown = argument.encode("utf-8", "replace").decode()
-            raise ValueError(f"the argument `{shown}` is not UTF-8 text\nhint: rename the file") from None
+            raise InputError(f"the argument `{shown}` is not UTF-8 text\nhint: rename the file") from None
         except UnicodeEncodeError:
             found.append(argument)
     return found
