@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small
-from flowloom import Scenario
+from flowloom import Scenario, _core
 from flowloom.__main__ import main
 from flowloom.api.results import Results
 from flowloom.figures import distributions, drawing, panels, plots, sizes, style, traces
@@ -18,6 +18,8 @@ from flowloom.figures.kinds import KINDS
 from flowloom.figures.traces import Bar
 from flowloom.pages import report
 from flowloom.runs import tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from small import LOAD
 
@@ -553,3 +555,43 @@ def test_the_caption_names_bands_only_of_several_seeds(tmp_path: Path) -> None:
         found = report.figures(Scenario.from_dict(scenario).run(out=tmp_path / str(len(seeds))))
         assert sum("95 % bands over 2 seeds" in text for text in found) >= said
         assert said or not any("% bands" in text for text in found)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=40), st.booleans())
+def test_every_interval_contains_its_mean(values: list[float], equal: bool) -> None:
+    values = [values[0]] * len(values) if equal else values
+    mean, ends = _core.estimate(values)
+    assert mean is not None and min(values) <= mean <= max(values)
+    low, high = ends or (mean, mean)
+    assert low <= mean <= high
+    if equal:
+        assert low == mean == high == values[0]
+    ends_ = (np.array([value]) for value in (mean, low, high))
+    assert (drawing.whiskers(*ends_) >= 0).all()
+
+
+def test_whiskers_are_never_negative() -> None:
+    mean, low, high = np.array([1.0, 0.1, 2.0, np.nan]), np.array([0.5, 0.2, -1.0, np.nan]), np.array([3.0, 0.05, 2.0, np.nan])
+    found = drawing.whiskers(mean, low, high)
+    assert found[:, :3].tolist() == [[0.5, 0.0, 3.0], [2.0, 0.0, 0.0]] and np.isnan(found[:, 3]).all()
+
+
+def test_a_bound_that_means_pass_is_no_bound() -> None:
+    assert tables.smallest("mean_slowdown", [1.0, 2.0]) == 1.0 and tables.smallest("mean_fct_s", [0.0]) == 0.0
+    assert tables.smallest("mean_slowdown", [0.9, 2.0]) == tables.smallest("goodput", [-1.0]) == -np.inf
+
+
+def test_equal_values_of_all_seeds_are_drawn(tmp_path: Path) -> None:
+    """The sum of three equal bandwidths is rounded, so that their mean differs from them unless it is corrected."""
+    systems = [{"label": "fine", "transport": "newreno"}, {"label": "ndp", "transport": "ndp", "qdisc": "trim"}]
+    job = {"kind": "collective", "bytes": "64KB", "iterations": 3, "compute": "10us"}
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": {"job": job}, "system": systems}
+    out = str(tmp_path / "job")
+    Scenario.from_dict(scenario, seeds=[1, 2, 3]).run(out=out)
+    for line in (["report", out], ["plot", out, "--kind", "busbw,metrics,iterations", "--format", "csv"]):
+        assert main(line) == 0
+    rows = list(csv.DictReader((tmp_path / "job/figures/busbw.csv").read_text(encoding="utf-8").splitlines()))
+    names = ("ci95_low", "bus_bandwidth_Gbit_per_s", "ci95_high")
+    found = [tuple(float(row[name]) for name in names) for row in rows if row["ci95_low"]]
+    assert len(found) == 2 and all(low <= mean <= high for low, mean, high in found)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowloom.base import words
+from flowloom.base.errors import InputError
 from flowloom.figures import style
 from flowloom.runs import tables
 from flowloom.runs.choice import engine_note_of
@@ -28,7 +29,7 @@ MOST_SYSTEMS = 8
 """The maximum number of systems in a figure with a panel for each system."""
 
 
-class NoDataError(ValueError):
+class NoDataError(InputError):
     """Raised if the results do not have the data that a figure needs."""
 
 
@@ -46,9 +47,20 @@ def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> 
         figure.rows.add(*named)
 
 
+COLUMNS = (
+    "flow", "flows", "group", "link", "mean", "metric", "operation", "port", "rank", "statistic", "system", "task", "workload",
+)  # fmt: skip
+"""The names of columns that figures record next to those of swept keys."""
+
+
+def column_of(results: Data, key: str) -> str:
+    """Returns the name of the column of a swept key, which differs from those of all other columns."""
+    return words.key(key, [*results.keys, *COLUMNS])
+
+
 def swept(results: Data, run: Run) -> dict[str, Value]:
-    """Returns the swept values of a point by the names of their keys, for `record`."""
-    return {words.key(key, results.keys): value for key, value in run.keys.items()}
+    """Returns the swept values of a point by the names of their columns, for `record`."""
+    return {column_of(results, key): value for key, value in run.keys.items()}
 
 
 def interval_note(figure: Figure, results: Data, at: At) -> None:
@@ -61,6 +73,13 @@ def interval_note(figure: Figure, results: Data, at: At) -> None:
 def array(values: Iterable[float | None]) -> Array:
     """Returns numbers as an array, with NaN for missing values."""
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def whiskers(mean: Array, low: Array, high: Array) -> Array:
+    """Returns how far intervals reach below and above their means, for error bars. Where the axis cuts an interval above its
+    mean, nothing is drawn below the mean: Matplotlib refuses negative lengths.
+    """
+    return np.maximum([mean - low, high - mean], 0.0)
 
 
 def numbers(table: pa.Table, name: str) -> Array:
@@ -89,16 +108,23 @@ def groups(
     chosen = [run for run in results.select(at) if ideals or not run.ideal]
     keys = [key for key in results.keys if key not in together and varies(results, key, at)]
     shared = [key for key in keys if not key.startswith("system.")]
-    found: dict[str, dict[str, list[Run]]] = {}
+    found: dict[tuple[Value, ...], tuple[str, dict[str, list[Run]]]] = {}
+    labels: dict[tuple[str, tuple[Value, ...]], str] = {}
     for run in chosen:
         name = ", ".join(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in shared)
         own = [key for key in keys if key not in shared and run.keys[key] is not None]
         label = ", ".join([words.escaped(run.system), *(f"{words.key(k, results.keys)} {words.number(run.keys[k])}" for k in own)])
-        found.setdefault(name, {}).setdefault(label, []).append(run)
-    names = list(found)
-    if len(names) > most:
-        names = [names[round(i * (len(names) - 1) / (most - 1))] for i in range(most)] if most > 1 else names[-1:]
-    return [(name, found[name]) for name in names]
+        # The label of a system may look like that of another system with its swept values.
+        curve = run.system, tuple(run.keys[key] for key in own)
+        while curve not in labels and label in labels.values():
+            label += " *"
+        labels.setdefault(curve, label)
+        _, systems = found.setdefault(tuple(run.keys[key] for key in shared), (name, {}))
+        systems.setdefault(labels[curve], []).append(run)
+    rows = list(found.values())
+    if len(rows) > most:
+        rows = [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)] if most > 1 else rows[-1:]
+    return rows
 
 
 def drawn_of(results: Data, at: At, shown: Sequence[str], together: Collection[str] = ()) -> str:
@@ -136,12 +162,13 @@ def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
 def mark_changes(ax: Axes, results: Data, run: Run, unit_ms: float = 1.0) -> None:
     """Marks on a time axis in units of `unit_ms` ms when links fail and recover."""
     limits = ax.get_xlim()
+    named: set[str] = set()
     for time, up in ((ms / unit_ms, up) for ms, up in changes(results, run)):
         if limits[0] <= time <= limits[1]:
             look: dict[str, Any] = {"color": style.GREY if up else style.INK, "linestyle": (0, (6, 2)) if up else "-"}
             label = "repair" if up else "failure"
-            known = label in ax.get_legend_handles_labels()[1]
-            ax.axvline(time, linewidth=style.thick(1.0), zorder=2.5, **look, label=None if known else label)
+            ax.axvline(time, linewidth=style.thick(1.0), zorder=2.5, **look, label=None if label in named else label)
+            named.add(label)
     ax.set_xlim(limits)
 
 

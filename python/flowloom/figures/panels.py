@@ -10,7 +10,7 @@ import numpy as np
 
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import Array, At, NoDataError, array, looks, record, varies
+from flowloom.figures.drawing import Array, At, NoDataError, array, column_of, looks, record, varies, whiskers
 from flowloom.runs import tables
 from flowloom.runs.data import Data, Value, mean
 from flowloom.runs.numbers import Curves
@@ -37,7 +37,7 @@ class Curve:
     ideal: bool = False
     system: str = ""
     rest: Mapping[str, Value] = field(default_factory=dict)
-    """The swept values that all points of the curve have."""
+    """The swept values that all points of the curve have, by the names of their columns."""
 
 
 def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
@@ -49,15 +49,15 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
         if place not in chosen or metric not in row:
             continue
         fixed = {
-            words.key(key, results.keys): value
+            key: value
             for key, value in zip(results.keys, place[1], strict=True)
             if key != x and value is not None and varies(results, key, at)
         }
-        rest = [f"{key} {words.number(value)}" for key, value in fixed.items()]
+        rest = [f"{words.key(key, results.keys)} {words.number(value)}" for key, value in fixed.items()]
         here = place[1][results.keys.index(x)] if x else None
         unit = row[metric].unit
         curve = results.systems.index(place[0]), ", ".join([words.escaped(place[0]), *rest])
-        common[curve] = fixed
+        common[curve] = {column_of(results, key): value for key, value in fixed.items()}
         found.setdefault(curve, {})[here] = row[metric]
     drawn = []
     for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
@@ -146,16 +146,15 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
     factor, name = axis_unit(unit, drawn)
     quantity = words.axis(words.title(metric), name)
     for curve in drawn:
-        along = {} if x is None else {words.key(x, results.keys): curve.x}
+        along = {} if x is None else {column_of(results, x): curve.x}
         ends = {"ci95 low": curve.low / factor, "ci95 high": curve.high / factor}
         record(ax, {"metric": quantity, "system": curve.system, **curve.rest}, {**along, "mean": curve.mean / factor, **ends})
     if x is None:
         scale_value_axis(ax, drawn, factor, "x")
         for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
             mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
-            # By rounding, an end of the interval may be on the wrong side of the mean.
-            error = [[max(mean - max(low, ax.get_xlim()[0]), 0.0)], [max(high - mean, 0.0)]]
-            ax.errorbar(mean, i, xerr=error, color=look["color"], capsize=3)
+            reach = whiskers(np.array([mean]), np.array([max(low, ax.get_xlim()[0])]), np.array([high]))
+            ax.errorbar(mean, i, xerr=reach, color=look["color"], capsize=3)
             ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=style.label(curve.label))
         ax.set_yticks(range(len(every)), [curve.label for curve in every])
         ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
@@ -179,9 +178,8 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
             bottom = ax.get_ylim()[0]
             ax.fill_between(place, np.maximum(lows, bottom), highs, color=look["color"], alpha=0.15, linewidth=0)
         else:
-            error_ = np.maximum([means - lows, highs - means], 0.0)
             point = look | {"linestyle": "none", "marker": look.get("marker", "_")}
-            ax.errorbar(place, means, error_, **point, capsize=3, label=style.label(curve.label))
+            ax.errorbar(place, means, whiskers(means, lows, highs), **point, capsize=3, label=style.label(curve.label))
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     elif swept_ticks(ax, sorted(numeric), names):
@@ -234,7 +232,7 @@ def range_panel(ax: Axes, curves: Curves, numbers: Mapping[str, int], factor: fl
             low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
             look = style.line(numbers[name])
             ax.errorbar(
-                at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=style.thick(0.8), label=style.label(name)
+                at, middle, whiskers(middle, low, high), **look, capsize=2, elinewidth=style.thick(0.8), label=style.label(name)
             )
             drawn.append((low, middle, high))
     swept_ticks(ax, places, places)

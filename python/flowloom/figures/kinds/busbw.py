@@ -12,7 +12,7 @@ from flowloom import _core
 from flowloom.base import words
 from flowloom.base.rooms import Meta
 from flowloom.figures import style
-from flowloom.figures.drawing import At, NoDataError, array, drawn_of, groups, interval_note, record, swept, varies
+from flowloom.figures.drawing import At, NoDataError, array, drawn_of, groups, interval_note, record, swept, varies, whiskers
 from flowloom.runs.data import Data, Run, mean
 from flowloom.runs.programs import ProgramTask, tasks_of
 
@@ -105,7 +105,7 @@ def panel(
         middle = array(found for found, _ in estimates)
         low, high = (array(m if ends is None else ends[end] for m, ends in estimates) for end in (0, 1))
         look, x = style.line(i), np.array(here) / factor
-        ax.errorbar(x, middle, [np.minimum(middle - low, middle), high - middle], **look, capsize=3, label=style.label(label))
+        ax.errorbar(x, middle, whiskers(middle, np.maximum(low, 0.0), high), **look, capsize=3, label=style.label(label))
         columns = {words.axis("size", unit): x, "bus bandwidth (Gbit/s)": middle, "ci95 low": low, "ci95 high": high}
         record(ax, {"system": runs[0].system, **swept(results, runs[0]), "operation": operation}, columns)
     return sizes

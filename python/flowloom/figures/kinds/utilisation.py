@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowloom import _core
 from flowloom.base import words
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.base.rooms import Meta
 from flowloom.figures import style
-from flowloom.figures.drawing import At, NoDataError, groups, record, swept
+from flowloom.figures.drawing import At, NoDataError, groups, record, swept, whiskers
 from flowloom.figures.network import Link, kinds_of_nodes, links
 from flowloom.runs.data import Data, Run, column, mean, windows
 
@@ -100,8 +100,7 @@ def bars(ax: Axes, results: Data, systems: Systems, shares: Mapping[str, Mapping
         columns: dict[str, object] = {"link" if by is None else "group": list(shares), "busy (%)": middle}
         if by is not None:
             look: dict[str, Any] = {"color": style.INK, "linewidth": style.thick(1.0), "capsize": 2}
-            ends = [np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)]
-            ax.errorbar(place, middle, ends, linestyle="none", **look)
+            ax.errorbar(place, middle, whiskers(middle, low, high), linestyle="none", **look)
             columns |= {"links": [len(one) for one in own], "least (%)": low, "most (%)": high}
         record(ax, {"system": systems[label][0].system, **swept(results, systems[label][0])}, columns)
 
@@ -109,9 +108,8 @@ def bars(ax: Axes, results: Data, systems: Systems, shares: Mapping[str, Mapping
 def draw(results: Data, at: At = None, most: int | None = None, by: str | None = None) -> Figure:
     """Draws the figure: the `most` busiest links, or, with `by`, groups of all links."""
     if by is not None and by not in BY:
-        near = _core.nearest(by, list(BY))
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"links have no groups by `{by}`{did}\nhint: one of {', '.join(BY)}")
+        did = did_you_mean(by, BY)
+        raise InputError(f"links have no groups by `{by}`{did}\nhint: one of {', '.join(BY)}")
     shown = groups(results, at, 1, ideals=False)
     if not shown:
         raise NoDataError("there is no point to draw\nhint: choose other points with `at`")
