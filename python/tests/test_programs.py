@@ -493,7 +493,7 @@ def test_a_collective_is_named_by_its_name_or_number(plain: Results) -> None:
     assert results.why_collective("sum").task.iteration == 1, "the slowest of its name"
     assert results.why_collective(0).task.iteration == 0
     assert str(results.why_collective(0)).endswith("it has no messages that ended before")
-    with pytest.raises(KeyError, match="no collective `sun` has ended\nhint: the collectives are sum;"):
+    with pytest.raises(KeyError, match="no collective `sun` has ended; did you mean `sum`\\?\nhint: the collectives are sum;"):
         results.why_collective("sun")
     with pytest.raises(KeyError, match="no point has `point` = `x`"):
         results.why_collective(point="x")

@@ -62,7 +62,7 @@ def test_the_default_table_is_what_polars_finds(results: Results) -> None:
     table = results.table(["flows", "mean_slowdown", "p99_slowdown_short"])
     assert table.head == ["system", "workload", "cdf", "load", "flows", "mean slowdown", "p99 slowdown short"]
     shown = {tuple(row[:4]): [cell.split()[0] for cell in row[4:]] for row in table.rows}
-    assert {row[1] for row in shown} == {"background", "incast", "all"}
+    assert {row[1] for row in shown} == {"background", "incast", "all flows"}
     for row in over_seeds.iter_rows(named=True):
         cells = shown[row["system"], row["workload"], row["workload.background.cdf"], f"{row['workload.background.load']:g}"]
         for cell, name in zip(cells, ("flows", "mean_slowdown", "p99_slowdown_short"), strict=True):

@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
+from flowloom.base.errors import InputError
+
 _SCALES: Mapping[str, Sequence[tuple[float, str]]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
@@ -109,17 +111,22 @@ def escaped(text: str) -> str:
 
 
 def key(name: str, among: Iterable[str] = ()) -> str:
-    """Returns the last word of a swept key, or the whole key if another key in `among` ends with
-    this word.
+    """Returns the last word of a swept key, or the whole key if another key or column in `among` is
+    called or ends with this word.
 
     >>> key("workload.web.load", ["workload.web.load", "topology.rate"])
     'load'
+    >>> key("workload.web.flows", ["workload.web.flows", "system", "flows"])
+    'workload.web.flows'
     """
-    # The key of a part's kind is shown as the name of the part.
-    name = name.removesuffix(".kind")
-    last = name.rsplit(".", 1)[-1]
-    clash = any(other != name and other.rsplit(".", 1)[-1] == last for other in among)
-    return escaped(name if clash else last.replace("_", " "))
+
+    def last(key: str) -> str:
+        # The key of a part's kind is shown as the name of the part.
+        return key.removesuffix(".kind").rsplit(".", 1)[-1].replace("_", " ")
+
+    short = last(name)
+    clash = any(other != name and last(other) == short for other in among)
+    return escaped(name.removesuffix(".kind") if clash else short)
 
 
 def joined(names: Sequence[str]) -> str:
@@ -175,7 +182,7 @@ def inches(length: object, name: str = "width") -> float:
         size = found[0] * _INCHES.get(found[1], 1.0)
         if 0.5 <= size <= 60:
             return size
-    raise ValueError(
+    raise InputError(
         f"`{length}` is not a {name} of a figure"
         "\nhint: write a number with `in`, `cm`, `mm` or `pt`, from 0.5in to 60in, such as `3.33in`"
     )

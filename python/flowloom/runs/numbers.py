@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from flowloom import _core
 from flowloom.base import words
-from flowloom.base.errors import KeyRefusedError
+from flowloom.base.errors import InputError, KeyRefusedError
 from flowloom.runs.data import Data, Run, Value, matches, mean, plain
 
 
@@ -29,7 +29,7 @@ class Estimate:
         """Returns the estimate for one value per seed."""
         mean, interval = _core.estimate(sample)
         if mean is None:
-            raise ValueError("an estimate needs at least one value")
+            raise InputError("an estimate needs at least one value")
         low, high = interval or (-math.inf, math.inf)
         return cls(mean, low, high, len(sample))
 
@@ -55,7 +55,7 @@ class Number:
     systems: Sequence[str] = ()
     at: Mapping[str, Any] = field(default_factory=dict)
     """Swept values by key. With a list, the number is found at each of its values; with `"all"`, at
-    every value that was run.
+    every value that was run, unless one of them is called `all`.
     """
     over: str = ""
     per: str = ""
@@ -156,7 +156,8 @@ class Points:
         found: list[dict[str, Value]] = [{}]
         for key, wanted in at.items():
             have = self.values(key)
-            asked = have if wanted == "all" else [plain(v) for v in (wanted if isinstance(wanted, list) else [wanted])]
+            everything = wanted == "all" and "all" not in have
+            asked = have if everything else [plain(v) for v in (wanted if isinstance(wanted, list) else [wanted])]
             # A key that is not swept has the same value at all points and is left out.
             if not have:
                 continue
@@ -189,7 +190,7 @@ class Points:
             if number is None or math.isnan(number):
                 continue
             if run.seed in found:
-                raise ValueError(f"more than one point of `{system}` fits {at}\nhint: name more keys in `at`")
+                raise InputError(f"more than one point of `{system}` fits {at}\nhint: name more keys in `at`")
             found[run.seed] = float(number)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,14 +62,20 @@ class Run:
         return _core.utilisation(busy_ps or 0, end - start) or 0.0
 
 
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
 def plain(value: object) -> Value:
-    """Returns a swept value as a number if it is one."""
+    """Returns a swept value as a number if it is written as one. Words that Python reads as numbers,
+    such as `nan` and `1_000`, are names.
+
+    >>> plain("0.5"), plain("1e3"), plain("nan"), plain("1_000")
+    (0.5, 1000.0, 'nan', '1_000')
+    """
     if value is None or isinstance(value, float):
         return value
-    try:
-        return float(str(value))
-    except ValueError:
-        return str(value)
+    text = str(value)
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def window_of(row: Mapping[str, Any]) -> tuple[int, int] | None:

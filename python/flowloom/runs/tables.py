@@ -15,8 +15,10 @@ from unicodedata import category, east_asian_width
 
 from flowloom import _core
 from flowloom.base import words
-from flowloom.runs.choice import engine_note_of, refuse_absent
+from flowloom.base.errors import InputError, did_you_mean
+from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data, Run, Value, mean, plain, windows
+from flowloom.runs.missing import missing
 
 METRICS = (
     "flows",
@@ -193,8 +195,16 @@ class Row:
 Place = tuple[str, tuple[Value, ...]]
 """A system and the values of the swept keys."""
 
-ALL = "all"
-"""The workload of rows for all flows."""
+ALL_FLOWS = "all flows"
+"""The name of rows for all flows, unless a workload has it."""
+
+
+def all_flows(results: Data) -> str:
+    """Returns the name of the rows for all flows, which differs from those of all workloads."""
+    name = ALL_FLOWS
+    while name in results.workloads:
+        name = f"({name})"
+    return name
 
 
 def places(results: Data) -> dict[Place, dict[str, Row]]:
@@ -202,16 +212,16 @@ def places(results: Data) -> dict[Place, dict[str, Row]]:
     return {place: row for (place, _), row in by_workload(results, False).items()}
 
 
-def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[str, Row]]:
-    """Returns the summary by system, swept values and workload, then by metric; the workload `ALL`
+def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str | None], dict[str, Row]]:
+    """Returns the summary by system, swept values and workload, then by metric; the workload `None`
     holds all flows.
     """
-    found: dict[tuple[Place, str], dict[str, Row]] = {}
+    found: dict[tuple[Place, str | None], dict[str, Row]] = {}
     systems = set(results.systems)
     for row in results.summary(workloads).to_pylist() if workloads else results.summary().to_pylist():
         place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
         if place[0] in systems:
-            metrics = found.setdefault((place, str(row.get("workload") or ALL)), {})
+            metrics = found.setdefault((place, row.get("workload")), {})
             ends = (row[name] for name in ("ci95_low", "ci95_high", "lowest", "highest"))
             metrics[str(row["metric"])] = Row(str(row["unit"]), row["mean"], *ends)
     return found
@@ -219,11 +229,10 @@ def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[
 
 def smallest(quantity: str, means: Iterable[float]) -> float:
     """Returns the smallest possible value of a metric: 1 for slowdowns and expansion ratios, 0 for others; no bound for
-    changes.
+    changes, and for means below the bound, such as slowdowns over several paths.
     """
-    if quantity.endswith("_drift") or any(mean < 0 for mean in means):
-        return -math.inf
-    return 1.0 if "slowdown" in quantity or quantity.endswith("_er") else 0.0
+    bound = 1.0 if "slowdown" in quantity or quantity.endswith("_er") else 0.0
+    return -math.inf if quantity.endswith("_drift") or any(mean < bound for mean in means) else bound
 
 
 RANGE = re.compile(r"(\S+) +in (\S+)–(\S+)")
@@ -298,9 +307,8 @@ def refuse_unknown(metrics: Iterable[str]) -> None:
     """Raises `ValueError` for an unknown metric."""
     known = [entry["name"] for entry in _core.entries("metrics")]
     for unknown in (metric for metric in metrics if metric not in known):
-        near = _core.nearest(unknown, known)
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"there is no metric `{unknown}`{did}\nhint: `flowloom list metrics` prints all names")
+        did = did_you_mean(unknown, known)
+        raise InputError(f"there is no metric `{unknown}`{did}\nhint: `flowloom list metrics` prints all names")
 
 
 def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> Table:
@@ -309,8 +317,10 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
 
     If there are several workloads, each has a row, and so have all flows together.
     """
+    if metrics is not None and not metrics:
+        raise InputError("`metrics` is empty\nhint: leave it out for the metrics that matter")
+    metrics = [metrics] if isinstance(metrics, str) else metrics
     several = len(results.workloads) > 1 and results.filter is None
-    refuse_absent(results, at)
     wanted = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     found = {row: values for row, values in by_workload(results, several).items() if row[0] in wanted}
     refuse_unknown(metrics or ())
@@ -325,10 +335,13 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
             chosen = [m for m in chosen if m not in classes]
     # Rows to compare are next to each other: the systems of a workload.
     order = sorted(found, key=lambda row: (rank(results, row[0])[:-1], workload_rank(results, row[1]), rank(results, row[0])))
-    heads = ["system", *(["workload"] if several else []), *(words.key(key, results.keys) for key in results.keys)]
+    # A swept key whose last word is the name of another column is shown in full.
+    taken = [*results.keys, "system", "workload", *chosen]
+    heads = ["system", *(["workload"] if several else []), *(words.key(key, taken) for key in results.keys)]
     columns = [[place[0] for place, _ in order]]
     if several:
-        columns.append([workload for _, workload in order])
+        together = all_flows(results)
+        columns.append([together if workload is None else workload for _, workload in order])
     columns += [[words.number(place[1][i]) for place, _ in order] for i in range(len(results.keys))]
     for metric in chosen:
         of_metric = [found[row].get(metric) for row in order]
@@ -340,10 +353,13 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
     note = f"{intervals(results)}{RANGES if ranges else ''}; {over(results)}"
     if measured:
         note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
+    absent = missing(results)
+    if absent:
+        note += f"\n{absent}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
     left = 1 + several + len(results.keys)
-    return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), left, with_engine(note, results))
+    return Table(heads, list(zip(*columns, strict=True)), left, with_engine(note, results))
 
 
 RANGES = ", in a–b: the smallest and the largest seed where that interval would pass the smallest possible value"
@@ -361,9 +377,9 @@ def over(results: Data) -> str:
     return f"{which}, from an empty network"
 
 
-def workload_rank(results: Data, workload: str) -> int:
+def workload_rank(results: Data, workload: str | None) -> int:
     """Returns the rank of a workload: in the order of the scenario, then all flows together."""
-    return results.workloads.index(workload) if workload in results.workloads else len(results.workloads)
+    return len(results.workloads) if workload is None else results.workloads.index(workload)
 
 
 def intervals(results: Data) -> str:
@@ -379,14 +395,6 @@ def seeds_of(runs: Iterable[Run]) -> str:
     counts = Counter((run.system, tuple(run.keys.values())) for run in runs if run.state == "done").values()
     least, most = min(counts, default=0), max(counts, default=0)
     return "" if most < 2 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
-
-
-def distinct(heads: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Returns the headers of columns, with the whole name of a swept key if another column has the
-    same last word.
-    """
-    whole = {words.key(key, keys): words.escaped(key) for key in keys}
-    return [whole.get(head, head) if head in heads[i + 1 :] else head for i, head in enumerate(heads)]
 
 
 def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:
@@ -468,10 +476,17 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
     return Table(heads, cells, 1, with_engine(note, results, at))
 
 
+BUFFERS = [str(entry["name"]) for entry in _core.entries("buffer")]
+"""The buffers, which alone pause ports. Plug-ins may have counters of the same names."""
+
+
 def pauses(port: Mapping[str, Any]) -> tuple[float, float]:
     """Returns how often a port was paused, and for how long in ps, its classes added up."""
-    of = {end: sum(float(value or 0) for name, value in port.items() if name.endswith(end)) for end in (".pauses", ".paused_ps")}
-    return of[".pauses"], of[".paused_ps"]
+
+    def over_buffers(counter: str) -> float:
+        return sum(float(port.get(f"{buffer}.{counter}") or 0) for buffer in BUFFERS)
+
+    return over_buffers("pauses"), over_buffers("paused_ps")
 
 
 def numbers(row: dict[str, object]) -> dict[str, float]:

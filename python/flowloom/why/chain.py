@@ -11,9 +11,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from flowloom.base import words
-from flowloom.base.errors import UnknownNameError
+from flowloom.base.errors import InputError, UnknownNameError, did_you_mean
 from flowloom.runs import tables
-from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data, Run
 from flowloom.runs.programs import ProgramTask, parts_of, tasks_of
 from flowloom.why.parts import duration
@@ -177,21 +176,24 @@ def chain(results: Data, collective: str = SLOWEST, point: str | None = None) ->
 
     Raises `ValueError` if no collective has ended, and `KeyError` for an unknown one.
     """
-    if point is not None:
-        refuse_absent(results, {"point": point})
-    runs = [run for run in results.runs if not run.ideal and point in (None, run.point)]
+    runs = [run for run in results.select(None if point is None else {"point": point}) if not run.ideal]
     ended = [(run, task) for run in runs for task in tasks_of(results, run) if task.collective and task.time_ps is not None]
     if not ended:
         hint = "only workloads that are programs of ranks have collectives; `--flow` explains single flows"
-        raise ValueError(f"no collective has ended\nhint: {hint}")
-    numbered = collective.isdecimal()
-    chosen = [
-        (run, task) for run, task in ended if collective in (SLOWEST, task.name) or (numbered and task.group_id == int(collective))
-    ]
+        raise InputError(f"no collective has ended\nhint: {hint}")
+    # A name comes before the words and numbers of ours that it may look like.
+    chosen = [(run, task) for run, task in ended if task.name == collective]
+    if not chosen and collective == SLOWEST:
+        chosen = ended
+    if not chosen and collective.isdecimal():
+        chosen = [(run, task) for run, task in ended if task.group_id == int(collective)]
     if not chosen:
         names = list(dict.fromkeys(task.name for _, task in ended))
         listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if names[20:] else "")
-        raise UnknownNameError(f"no collective `{collective}` has ended\nhint: the collectives are {listed}; or give a `group_id`")
+        did = did_you_mean(collective, names)
+        raise UnknownNameError(
+            f"no collective `{collective}` has ended{did}\nhint: the collectives are {listed}; or give a `group_id`"
+        )
     run, task = max(chosen, key=lambda one: (one[1].time_ps or 0, -runs.index(one[0]), -one[1].group_id))
     return walked(results, run, task)
 
