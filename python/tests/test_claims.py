@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ class Made:
     path = None
     complete = True
     config = ""
-    manifest = "{}"
+    manifest = json.dumps({"sweep_keys": [LOAD]})
 
     def __init__(self, values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> None:
         self.values = values
@@ -55,6 +56,9 @@ class Made:
         raise NotImplementedError
 
     def chosen(self, point: str, filter: str | None = None) -> list[int]:
+        raise NotImplementedError
+
+    def refuse_absent(self, filter: str) -> None:
         raise NotImplementedError
 
     def file(self, point: str, table: str) -> None:
@@ -372,6 +376,8 @@ def test_points_of_several_results_make_one_sweep() -> None:
 
 def test_results_that_do_not_sweep_a_key_have_its_fixed_value() -> None:
     class Unswept(Made):
+        manifest = json.dumps({"sweep_keys": []})
+
         def points(self) -> pa.Table:
             return super().points().drop_columns([LOAD])
 

@@ -148,9 +148,9 @@ def test_what_cannot_be_written_is_told(traced: Results, tmp_path: Path, capfd: 
     assert main(["export", folder, "--format", "pcap"]) == 2
     assert "did you mean `pcapng`?" in capfd.readouterr().err
     assert main(["export", folder, "--format", "perfetto"]) == 2
-    assert "several points" in capfd.readouterr().err
+    assert "2 simulated points" in capfd.readouterr().err
     assert main(["export", folder, "--format", "perfetto", "--point", "x"]) == 2
-    assert "there is no point `x`" in capfd.readouterr().err
+    assert "no point has `point` = `x`" in capfd.readouterr().err
     point = points(traced)[0]
     assert main(["export", folder, "--format", "perfetto", "--point", point]) == 0
     assert capfd.readouterr().out.strip() == str(traced.path / f"{point}.pftrace")

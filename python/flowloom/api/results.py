@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from flowloom import _core
 from flowloom.base import words
+from flowloom.base.errors import InputError
 from flowloom.runs import tables
 from flowloom.runs.again import around, runnable
-from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data
 from flowloom.why.parts import ClassWhy, SystemClass, Why, why_of
 
@@ -326,8 +326,7 @@ class Results(Data):
         from flowloom.why import chosen
 
         if not 0 <= tail < 1:
-            raise ValueError(f"`tail` is {tail}: it must be at least 0 and less than 1")
-        refuse_absent(self, at)
+            raise InputError(f"`tail` is {tail}: it must be at least 0 and less than 1")
         wanted = chosen.FlowClass(self.filter, tail)
         systems, notes, refused = [], [], None
         for system, run in one_per_system(self, at):
@@ -346,7 +345,7 @@ class Results(Data):
         if refused and not systems:
             raise refused
         if not systems:
-            raise ValueError(f"there are no {wanted} that finished and count\nhint: choose other flows with `--where`")
+            raise InputError(f"there are no {wanted} that finished and count\nhint: choose other flows with `--where`")
         shared = {key: value for key, value in self.select(at)[0].keys.items() if value is not None}
         keys = [f"{words.key(key, self.keys)} {value}" for key, value in shared.items() if len(self._values(key)) > 1]
         return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)

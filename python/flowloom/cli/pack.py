@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from flowloom import _core
+from flowloom.base.errors import InputError
 from flowloom.base.files import write_whole
 from flowloom.runs.data import Data
+from flowloom.runs.missing import missing
 
 README = """{name}
 
@@ -40,7 +42,9 @@ def write(results: Data, scenario: Path | None = None, out: Path | None = None) 
     """
     folder = results.path
     if folder is None or not results.complete:
-        raise ValueError("the run is incomplete\nhint: run the same `flowloom run` again to complete it")
+        raise InputError(f"the run is incomplete\nhint: {missing(results) or 'run it with a folder'}")
+    if scenario is not None and not scenario.is_file():
+        raise InputError(f"there is no scenario `{scenario}`")
     wanted = {plain(one["path"]): source(one["path"], one["hash"], scenario) for one in results.manifest["inputs"]}
     names = own_names(wanted)
     made = {f"{names['results']}/{path.relative_to(folder).as_posix()}": unlinked(folder, path) for path in results._core.whole()}
@@ -81,7 +85,7 @@ def plain(name: str) -> str:
     """Returns the path of an input in the archive. Raises `ValueError` if it leads out of the archive."""
     windows = PureWindowsPath(name)
     if windows.anchor or ".." in windows.parts or PurePosixPath(name).is_absolute():
-        raise ValueError(
+        raise InputError(
             f"the scenario reads `{name}`, which is outside its folder\nhint: move it there and run the scenario again"
         )
     return PurePosixPath(name).as_posix()
@@ -92,15 +96,15 @@ def source(name: str, wanted: str, scenario: Path | None) -> bytes:
     hash `wanted`.
     """
     if scenario is None:
-        raise ValueError(
+        raise InputError(
             f"the scenario reads `{name}`\nhint: name the scenario file with `--scenario`; `{name}` is found relative to it"
         )
     path = scenario.parent / name
     if not path.is_file():
-        raise ValueError(f"there is no `{path}`, which the scenario reads\nhint: give `--scenario` the file that was run")
+        raise InputError(f"there is no `{path}`, which the scenario reads\nhint: give `--scenario` the file that was run")
     content = unlinked(scenario.parent, path)
     if hashed(content, wanted) != wanted:
-        raise ValueError(f"`{path}` has changed since the run\nhint: restore the file, or run the scenario again")
+        raise InputError(f"`{path}` has changed since the run\nhint: restore the file, or run the scenario again")
     return content
 
 
@@ -119,7 +123,7 @@ def unlinked(folder: Path, path: Path) -> bytes:
     """Returns the content of a file in a folder. Raises `ValueError` if the path contains a link."""
     inside = os.path.normpath(path.relative_to(folder))
     if path.resolve() != folder.resolve() / inside:
-        raise ValueError(f"`{path}` is a link or is in a linked folder\nhint: replace the link by the file")
+        raise InputError(f"`{path}` is a link or is in a linked folder\nhint: replace the link by the file")
     return path.read_bytes()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flowloom.base.rooms import refuse_unknown, room
+from flowloom.runs.choice import one_point
 from flowloom.runs.data import Data, Run
 
 FORMATS = room(
@@ -37,12 +38,4 @@ def write(results: Data, form: str, point: str | None = None, out: Path | None =
 
 def chosen(results: Data, point: str | None) -> Run:
     """Returns the point with this name, or the only point."""
-    runs = [run for run in results.runs if run.state == "done" and not run.ideal]
-    if point is None and len(runs) == 1:
-        return runs[0]
-    found = next((run for run in runs if run.point == point), None)
-    if found is None:
-        what = "the results have several points" if point is None else f"there is no point `{point}`"
-        names = ", ".join(run.point for run in runs[:5]) + (" …" if runs[5:] else "")
-        raise ValueError(f"{what}\nhint: name one with `--point`: {names}")
-    return found
+    return one_point(results, point, "simulated", [run for run in results.runs if run.state == "done" and not run.ideal])

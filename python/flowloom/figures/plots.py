@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flowloom import _core
 from flowloom.base import errors, rooms, words
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.base.rooms import Entry
 from flowloom.figures import fonts, style
 from flowloom.figures.drawing import signed
 from flowloom.figures.kinds import KINDS
 from flowloom.runs import tables
-from flowloom.runs.choice import refuse_absent, with_systems
+from flowloom.runs.choice import with_systems
 from flowloom.runs.data import Data
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ PAGE = 9.0
 """The height of the text of a page, in inches."""
 LOOK = ("style", "width", "height", "font")
 """Options for the look of a figure, which all kinds take."""
+LISTS = ("systems", "metrics", "ports")
+"""Options that are lists of names; a text is a list of one."""
 
 
 def own_options(name: str) -> list[str]:
@@ -44,7 +46,7 @@ def takers(options: Iterable[str]) -> list[str]:
     """Returns the kinds of figures that take all of the options. Raises `ValueError` if there is none."""
     found = [name for name in KINDS if set(options) <= set(own_options(name))]
     if not found:
-        raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
+        raise InputError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
     return found
 
 
@@ -57,7 +59,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("span"):
         ends = [words.milliseconds(end) for end in str(given["span"]).split(",")]
         if len(ends) != 2 or ends[0] is None or ends[1] is None or not 0 <= ends[0] < ends[1]:
-            raise ValueError(f"`--span {given['span']}` is not a start and an end\nhint: write both, such as `--span 1ms,1.5ms`")
+            raise InputError(f"`--span {given['span']}` is not a start and an end\nhint: write both, such as `--span 1ms,1.5ms`")
         found["span"] = (ends[0], ends[1])
     return found
 
@@ -68,11 +70,10 @@ def refuse_options(name: str, options: Iterable[str]) -> None:
     for option in options:
         if option not in own_options(name):
             all_options = [*LOOK, "systems", *own_options(name)]
-            near = _core.nearest(option, all_options)
             who = [kind for kind in KINDS if option in own_options(kind)]
             hint = f"{words.joined([f'`{kind}`' for kind in who])} do" if who else f"it takes {', '.join(all_options)}"
-            did = f"; did you mean `{near}`?" if near and not who else ""
-            raise ValueError(f"figures of the kind `{name}` take no `{option}`{did}\nhint: {hint}")
+            did = "" if who else did_you_mean(option, all_options)
+            raise InputError(f"figures of the kind `{name}` take no `{option}`{did}\nhint: {hint}")
 
 
 def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
@@ -82,11 +83,16 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     `ValueError` for an option that the kind does not take.
     """
     options = {key: value for key, value in options.items() if value is not None}
+    for option, value in options.items():
+        if value == "" or (option in (*LISTS, "statistic") and not value):
+            raise InputError(f"`{option}` is empty\nhint: leave it out for its default")
+        if option in LISTS and isinstance(value, str):
+            options[option] = [value]
     given = {key: options.pop(key) for key in LOOK if key in options}
     systems = options.pop("systems", None)
     refuse_options(name, options)
     chosen = results if systems is None else with_systems(results, systems)
-    refuse_absent(chosen, options.get("at"))
+    chosen.select(options.get("at"))  # refuses values that no point has
     look = style.Look.read(given) if given else None
     with style.look(look):
         figure = signed(KINDS[name].module.draw(chosen, **options), chosen, options.get("at"))

@@ -38,10 +38,7 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
         chosen = [m for m in tables.defined(results, chosen) if tables.speaks(m, values)]
     if not chosen:
         raise NoDataError(f"the results have none of these metrics\nhint: they have {', '.join(sorted(have))}")
-    if x is None:
-        x = swept_axis(results, at)
-    elif x not in results.keys:
-        x = next((key for key in results.keys if key.endswith("." + x)), x)
+    x = swept_axis(results, at) if x is None else results._named(x)[0]
     fig = metric_panels(results, dict.fromkeys(chosen, ""), x, at, columns=3)
     measured = [words.title(metric) for metric in chosen if metric in tables.WINDOWED]
     if measured:

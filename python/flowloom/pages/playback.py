@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from flowloom.base import words
+from flowloom.base.errors import InputError
 from flowloom.base.files import write_whole
 from flowloom.figures import network, style, traces
 from flowloom.figures.drawing import Array, numbers, one_per_system
@@ -22,7 +23,6 @@ from flowloom.pages import report
 from flowloom.pages.explore import packed
 from flowloom.pages.web import web
 from flowloom.runs import again, programs
-from flowloom.runs.choice import refuse_absent
 from flowloom.runs.data import Data, Run
 
 PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
@@ -54,8 +54,8 @@ def write(
     without a packet trace.
     """
     if out is None and results.path is None:
-        raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
-    refuse_absent(results, at)
+        raise InputError("the results are not in a folder\nhint: give the file to write with `out`")
+    results.select(at)  # refuses values that no point has
     shows: list[dict[str, object]] = []
     for system, run in one_per_system(results, at):
         if around and run.engine != "packet":
@@ -65,7 +65,7 @@ def write(
         shows += [] if one is None else [one]
     if not shows:
         hint = "set `packets = true` in the scenario's `[sample]` table, or name a flow with `--around` to run its point again"
-        raise ValueError(f"the results have no packets\nhint: {hint}")
+        raise InputError(f"the results have no packets\nhint: {hint}")
     name = "-".join(["playback", *(["around", *map(str, around)] if around else [])])
     path = out or (results.path or Path()) / f"{name}.html"
     cut = [str(one["system"]) for one in shows if not one["whole"]]

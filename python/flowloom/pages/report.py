@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from flowloom.base import words
+from flowloom.base.errors import InputError
 from flowloom.base.files import write_whole
 from flowloom.figures import plots, style
 from flowloom.figures.drawing import NoDataError, groups, one_per_system, titled
@@ -20,6 +21,7 @@ from flowloom.pages.web import web
 from flowloom.runs import failures, programs, steadiness, tables
 from flowloom.runs.choice import engine_note_of
 from flowloom.runs.data import Data
+from flowloom.runs.missing import missing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,16 +39,6 @@ PAGE = """<!doctype html>
 
 SCRIPT = web("tables.js")
 """Sorts tables by a click on a header, and filters their rows."""
-
-
-INCOMPLETE = {
-    "running": " or still running",
-    "stopped": " because it was stopped",
-    "failed": " because a point failed",
-    "lost": " because points were removed while it ran",
-    "share": " because only one shard of its points was run",
-}
-"""The reason why points may be missing, by `stop_reason` of the manifest."""
 
 
 LIMIT = 2_000_000
@@ -108,11 +100,8 @@ def folded(title: str, text: str) -> str:
 
 
 def warnings(results: Data) -> list[str]:
-    """Returns what a reader must know before using the numbers."""
+    """Returns what a reader must know before using the numbers. The table says which points are missing."""
     found = []
-    if not results.complete:
-        why = INCOMPLETE.get(str(results.manifest.get("stop_reason")), "")
-        found.append(f"the run is incomplete{why}: points are missing; run the same `flowloom run` again to add them")
     cut = [run.point for run in results.runs if run.state != "done"]
     if cut:
         named = ", ".join(cut[:5]) + (" …" if cut[5:] else "")
@@ -154,7 +143,7 @@ def header(results: Data) -> list[str]:
     if manifest.get("program"):
         facts.append(f"flowloom {manifest['program']}")
     parts = [f"<h1>{html.escape(results.name)}</h1>", f"<p class=note>{html.escape(' · '.join(facts))}</p>"]
-    found = warnings(results)
+    found = [*filter(None, [missing(results)]), *warnings(results)]
     if found:
         parts.append("<ul class=warn>" + "".join(f"<li>{html.escape(w)}</li>" for w in found) + "</ul>")
     return parts
@@ -259,7 +248,7 @@ def write(results: Data, out: str | Path | None = None) -> Path:
     """Writes the report, by default as `report.html` in the results folder. Returns its path."""
     if out is None:
         if results.path is None:
-            raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
+            raise InputError("the results are not in a folder\nhint: give the file to write with `out`")
         out = results.path / "report.html"
     path = Path(out)
     if path.is_dir():

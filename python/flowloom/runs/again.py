@@ -9,6 +9,8 @@ from typing import cast
 import pyarrow as pa
 
 from flowloom import _core
+from flowloom.base.errors import InputError
+from flowloom.runs.choice import one_point
 from flowloom.runs.data import Data, read
 
 
@@ -20,6 +22,7 @@ def runnable(results: Data) -> _core.Results:
 def around(results: Data, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
     """Runs a point again and returns the packets around flows, for `Results.around`."""
     flows = [flow] if isinstance(flow, int) else list(flow)
-    if point is None and len(results.runs) > 1:
-        raise ValueError(f"the run has {len(results.runs)} points\nhint: name one with `point`")
-    return read(runnable(results).around(point or results.runs[0].point, flows, str(files)))
+    if not flows:
+        raise InputError("no flow is named\nhint: give the `flow_id` of one flow or several")
+    run = one_point(results, point, "finished", [run for run in results.runs if run.state == "done"])
+    return read(runnable(results).around(run.point, flows, str(files)))

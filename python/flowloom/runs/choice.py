@@ -6,30 +6,30 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TypeVar
 
-from flowloom import _core
-from flowloom.base.errors import UnknownNameError
-from flowloom.runs.data import Data
-from flowloom.runs.points import engine_note, plain
+from flowloom.base.errors import InputError, UnknownNameError, did_you_mean
+from flowloom.runs.data import Data, Run
+from flowloom.runs.points import engine_note
 
 D = TypeVar("D", bound=Data)
 
 
 def has_value(results: Data, name: str, value: object) -> bool:
     """Whether a point has a value of a key. Raises `KeyError` for a key that is not swept."""
-    return plain(value) in results._values(name)
+    return results._read(name, value) in results._values(name)
 
 
-def refuse_absent(results: Data, at: Mapping[str, object] | None) -> None:
-    """Raises `KeyError` for a key that is not swept, and for values that no point has."""
-    for name, wanted in (at or {}).items():
-        for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
-            if not has_value(results, name, value):
-                known = results._values(name)
-                listed = ", ".join(map(str, known[:20])) + (f" and {len(known) - 20} more" if known[20:] else "")
-                raise UnknownNameError(f"no point has `{name}` = `{value}`\nhint: `{name}` is one of {listed}")
-    if at and not results.select(at):
-        asked = " and ".join(f"`{name}` = `{value}`" for name, value in at.items())
-        raise UnknownNameError(f"no point has {asked} together\nhint: leave out one of these keys")
+def one_point(results: Data, point: str | None, kind: str, runs: Sequence[Run]) -> Run:
+    """Returns the point with this name, or the only one of `runs`: the points of a `kind`, which the message names."""
+    if point is not None:
+        results.select({"point": point})
+    found = [run for run in runs if point in (None, run.point)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(run.point for run in runs[:5]) + (" …" if runs[5:] else "")
+    if not runs:
+        raise InputError(f"the results have no {kind} point\nhint: repeat the `flowloom run` that wrote the folder")
+    what = f"the results have {len(runs)} {kind} points" if point is None else f"`{point}` is not a {kind} point"
+    raise InputError(f"{what}\nhint: name one with `--point`: {names}")
 
 
 def with_systems(results: D, systems: Sequence[str]) -> D:
@@ -37,8 +37,7 @@ def with_systems(results: D, systems: Sequence[str]) -> D:
     was not run.
     """
     for name in [name for name in systems if name not in results.systems]:
-        near = _core.nearest(name, results.systems)
-        did = f"; did you mean `{near}`?" if near else ""
+        did = did_you_mean(name, results.systems)
         raise UnknownNameError(f"there is no system `{name}`{did}\nhint: the systems are {', '.join(results.systems)}")
     chosen = copy(results)
     chosen.__dict__["runs"] = [run for name in dict.fromkeys(systems) for run in results.runs if run.system == name]

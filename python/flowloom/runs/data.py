@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from flowloom import _core
 from flowloom.base import words
-from flowloom.base.errors import UnknownNameError
+from flowloom.base.errors import UnknownNameError, did_you_mean
+from flowloom.base.rooms import refuse_unknown
 from flowloom.runs.arrow import column, part, read
 from flowloom.runs.points import Run, Value, engine_note, matches, mean, plain, windows
 from flowloom.runs.sweep import Sweep
@@ -376,7 +377,14 @@ class Data(Sweep):
         -------
         float or None
             The metric in its base unit, which is s, bytes or bit/s; `None` if the point has no such metric.
+
+        Raises
+        ------
+        ValueError
+            If there is no metric of this name.
         """
+        if (run.point, name) not in self._metrics:
+            refuse_unknown("metric", name, (entry["name"] for entry in _core.entries("metrics")))
         return self._metrics.get((run.point, name))
 
     @cached_property
@@ -429,8 +437,7 @@ class Data(Sweep):
         """Returns the schema of a table. Raises `KeyError` if the table lacks one of `columns`."""
         schema = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema
         for missing in [known for known in columns if schema.names and known not in schema.names]:
-            near = _core.nearest(missing, schema.names)
-            did = f"; did you mean `{near}`?" if near else ""
+            did = did_you_mean(missing, schema.names)
             raise UnknownNameError(f"`{name}` has no column `{missing}`{did}\nhint: its columns are {', '.join(schema.names)}")
         return schema
 

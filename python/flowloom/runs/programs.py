@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flowloom import _core
 from flowloom.base import words
-from flowloom.base.errors import UnknownNameError
+from flowloom.base.errors import UnknownNameError, did_you_mean
 from flowloom.runs.data import Data, Run, column
 from flowloom.runs.tables import Table
 
@@ -66,8 +65,7 @@ def tasks_of(results: Data, run: Run, workload: str | None = None) -> list[Progr
     Raises `KeyError` for a workload that the scenario does not have.
     """
     if workload is not None and workload not in results.workloads:
-        near = _core.nearest(workload, results.workloads)
-        did = f"; did you mean `{near}`?" if near else ""
+        did = did_you_mean(workload, results.workloads)
         raise UnknownNameError(f"there is no workload `{workload}`{did}\nhint: the workloads are {', '.join(results.workloads)}")
     fields = list(ProgramTask.__dataclass_fields__)
     rows = results.tasks(fields, {"point": run.point}).to_pylist()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from flowloom import _core
-from flowloom.base.errors import UnknownNameError
+from flowloom.base import words
+from flowloom.base.errors import UnknownNameError, did_you_mean
 from flowloom.runs.arrow import read
 from flowloom.runs.core import Core
 from flowloom.runs.points import Run, Value, matches, plain, window_of
+
+LABELS = ("system", "seed", "point")
+"""The keys that every point has. They come before swept keys, which can be given in full."""
 
 
 class Sweep:
@@ -104,8 +108,8 @@ class Sweep:
     @cached_property
     def keys(self) -> list[str]:
         """The dotted names of the swept keys, such as `workload.web.load`."""
-        # Only swept keys have dots in their names.
-        return [name for name in read(self._core.points()).column_names if "." in name]
+        found: list[str] = json.loads(self._core.manifest)["sweep_keys"]
+        return found
 
     @property
     def systems(self) -> list[str]:
@@ -142,21 +146,25 @@ class Sweep:
         Returns
         -------
         list of Run
-            The points, in the order of the scenario; empty if no point has these values.
+            The points, in the order of the scenario.
 
         Raises
         ------
         KeyError
-            If a key is not swept.
+            If a key is not swept, or if no point has these values.
         """
         chosen = self.runs
         for name, wanted in (at or {}).items():
-            values = {plain(value) for value in (wanted if isinstance(wanted, list | tuple) else [wanted])}
-            if name in ("system", "seed", "point"):
-                chosen = [run for run in chosen if plain(getattr(run, name)) in values]
-                continue
-            keys = self._named(name)
-            chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
+            values = [self._read(name, value) for value in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+            if not values:
+                raise UnknownNameError(f"no value of `{name}` is asked for\nhint: leave the key out for all values")
+            chosen = [run for run in chosen if any(value in values for value in self._of(run, name))]
+            known = {value for run in chosen for value in self._of(run, name)}
+            if not known.issuperset(values):
+                self._refuse_absent(name, values)
+        if at and self.runs and not chosen:
+            asked = " and ".join(f"`{name}` = `{value}`" for name, value in at.items())
+            raise UnknownNameError(f"no point has {asked} together\nhint: leave out one of these keys")
         return chosen
 
     def where(self, chosen: str | None) -> Self:
@@ -169,7 +177,7 @@ class Sweep:
             A filter, such as `workload == 'web' and size_bytes <= 100KB`. It compares columns of
             the flows with numbers, texts in quotes, `true`, `false` or `null`, and joins
             comparisons by `and`, `or`, `not` and parentheses. It is joined by `and` with the filter
-            that these results have already. `None` and an empty text choose all flows.
+            that these results have already. `None` chooses all flows.
 
         Returns
         -------
@@ -179,29 +187,46 @@ class Sweep:
         Raises
         ------
         ValueError
-            If the text is not a filter, or names an unknown column.
+            If the text is not a filter, names an unknown column, or compares with a workload, a
+            host, a group or a flow that these results do not have.
         """
-        if not chosen:
+        if chosen is None:
             return self
+        self._core.refuse_absent(chosen)
         found = copy(self)
         found.filter = f"({self.filter}) and ({chosen})" if self.filter else chosen
         found.__dict__.pop("_metrics", None)
-        for run in self.runs[:1]:
-            self._core.chosen(run.point, found.filter)
         return found
 
     def _named(self, name: str) -> list[str]:
         """Returns the swept keys that `name` denotes. Raises `KeyError` if there are none."""
         keys = [key for key in self.keys if matches(key, name)]
         if not keys:
-            near = _core.nearest(name, [*self.keys, *(key.rsplit(".", 1)[-1] for key in self.keys)])
+            did = did_you_mean(name, [*self.keys, *(key.rsplit(".", 1)[-1] for key in self.keys), *LABELS])
             known = ", ".join(f"`{key}`" for key in [*self.keys, "system", "seed"])
-            did = f"; did you mean `{near}`?" if near else ""
             raise UnknownNameError(f"`{name}` is not swept here{did}\nhint: choose by {known}")
         return keys
 
+    def _read(self, name: str, value: object) -> Value:
+        """Returns a value of a key as the points have it."""
+        return str(value) if name in ("system", "point") else plain(value)
+
+    def _of(self, run: Run, name: str) -> list[Value]:
+        """Returns the values of a key at a point; several if the key denotes several swept keys."""
+        if name in LABELS:
+            return [self._read(name, getattr(run, name))]
+        return [run.keys[key] for key in self._named(name) if run.keys[key] is not None]
+
     def _values(self, name: str) -> list[Value]:
         """Returns the values of a key, in the order of the points."""
-        if name in ("system", "seed", "point"):
-            return list(dict.fromkeys(plain(getattr(run, name)) for run in self.runs))
-        return list(dict.fromkeys(run.keys[key] for key in self._named(name) for run in self.runs if run.keys[key] is not None))
+        return list(dict.fromkeys(value for run in self.runs for value in self._of(run, name)))
+
+    def _refuse_absent(self, name: str, values: Sequence[Value]) -> None:
+        """Raises `KeyError` if no point has one of the values of a key."""
+        known = self._values(name)
+        for value in values:
+            if value not in known and known:
+                shown = list(map(words.number, known))
+                did = did_you_mean(words.number(value), shown)
+                listed = ", ".join(shown[:20]) + (f" and {len(known) - 20} more" if known[20:] else "")
+                raise UnknownNameError(f"no point has `{name}` = `{words.number(value)}`{did}\nhint: `{name}` is one of {listed}")

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from flowloom.base.errors import UnknownNameError
-from flowloom.runs.choice import refuse_absent
+from flowloom.base.errors import InputError, UnknownNameError
 from flowloom.runs.data import Data, Run, column
 from flowloom.why.parts import spread
 
@@ -61,14 +60,14 @@ def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -
     """
     known = [run.point for run in results.runs if run.engine == "packet"]
     if point is not None:
-        refuse_absent(results, {"point": point})
+        results.select({"point": point})
         known = [point]
     elif groups is not None and len(known) > 1:
-        raise ValueError(f"the run has {len(known)} points, so group {groups[0]} is ambiguous\nhint: name the point with `--point`")
+        raise InputError(f"the run has {len(known)} points, so group {groups[0]} is ambiguous\nhint: name the point with `--point`")
     table = results.groups()
     table = table.filter(pc.field("point").isin(known) & pc.field("fct_ps").is_valid())
     if not table.num_rows:
-        raise ValueError(
+        raise InputError(
             "no group of flows has finished\nhint: incasts, jobs and requests are groups; `--flow` explains single flows"
         )
     ended = zip(*(column(table, name) for name in ("fct_ps", "point", "group_id")), strict=True)

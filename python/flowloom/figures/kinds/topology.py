@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from flowloom.base import words
+from flowloom.base.errors import InputError, did_you_mean
 from flowloom.base.rooms import Meta
 from flowloom.figures import style
 from flowloom.figures.drawing import MOST_PANELS, At, NoDataError, groups, record, swept
@@ -41,6 +42,11 @@ def draw(results: Data, at: At = None, dead: Collection[Collection[str]] | None 
     panels = [(label, found) for label, found in panels if found]
     if not panels:
         raise NoDataError("the results have no ports")
+    known = sorted({"--".join(sorted(link.ends)) for _, found in panels for link in found})
+    for unknown in ["--".join(sorted(cable)) for cable in crossed]:
+        if unknown not in known:
+            did = did_you_mean(unknown, known)
+            raise InputError(f"there is no link `{unknown}`{did}\nhint: a link is a pair of nodes, such as those of `{known[0]}`")
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     fig, axes = style.grid(len(panels), columns, 7.5 if columns == 1 else 4.6, 3.0)
     for ax, (label, found) in zip(axes, panels, strict=True):
