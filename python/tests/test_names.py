@@ -136,3 +136,15 @@ def test_a_collective_may_have_one_of_our_words_as_its_name(six: Results, monkey
     other.task("other", {0: (0, 50)}, operation="all_reduce")
     other.task("short", {0: (0, 5)}, operation="all_reduce")
     assert chain.chain(programs.with_tasks(six, {six.runs[0].point: [other]}), "slowest").name == "other"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["all", "random", "rotating", "h0..h3", "h*"])
+def test_a_node_is_not_called_like_a_choice_of_nodes(name: str, tmp_path: Path) -> None:
+    (tmp_path / "net.csv").write_text(f"a,b,rate,delay\n{name},s,1Gbps,1us\nh1,s,1Gbps,1us\nh2,s,1Gbps,1us\n")
+    (tmp_path / "s.toml").write_text(
+        'topology = { kind = "file", path = "net.csv" }\n'
+        'workload = { kind = "incast", senders = 1, size = "1KB" }\n'
+        'system = [{ transport = "newreno" }]\n'
+    )
+    with pytest.raises(flowloom.ScenarioError, match="is not a name: `all`, `random`, `rotating`"):
+        flowloom.Scenario.from_file(tmp_path / "s.toml")

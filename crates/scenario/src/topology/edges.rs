@@ -133,11 +133,17 @@ impl Edges {
     }
 }
 
-/// Checks that a text can be the name of a node: links are named after the nodes at their ends. The
-/// error completes a sentence that begins with the text.
+/// Checks that a text can be the name of a node: links are named after the nodes at their ends, and
+/// parameters take names of hosts and ports or words and patterns that choose some of them. The error
+/// completes a sentence that begins with the text.
 pub(super) fn name(text: &str) -> Result<&str, String> {
-    let bad = text.is_empty() || text.contains("->") || text.contains(|c: char| c == ',' || c.is_whitespace());
-    if bad { Err("is not a name: no spaces, commas or arrows".to_owned()) } else { Ok(text) }
+    if text.is_empty() || text.contains("->") || text.contains(|c: char| c == ',' || c.is_whitespace()) {
+        return Err("is not a name: no spaces, commas or arrows".to_owned());
+    }
+    if ["all", "random", "rotating"].contains(&text) || text.contains("..") || text.contains('*') {
+        return Err("is not a name: `all`, `random`, `rotating`, `..` and `*` choose hosts or ports".to_owned());
+    }
+    Ok(text)
 }
 /// Checks the range of a link rate. The error completes a sentence that begins with the rate.
 pub(super) fn rate(rate: Rate) -> Result<Rate, String> {
@@ -178,4 +184,17 @@ fn tiers(nodes: &[NodeOfFile], cables: &[Edge]) -> Vec<u8> {
         }
     }
     nodes.iter().zip(distance).map(|(node, distance)| node.tier.or(distance).unwrap_or(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_of_nodes_are_no_words_of_parameters() {
+        for good in ["h0", "7", "all_hosts", "ALL", "a.b", "fabric", "tor-1", "h--2"] {
+            assert_eq!(super::name(good), Ok(good));
+        }
+        for bad in ["", "a b", "a,b", "a->b", "all", "random", "rotating", "h0..h3", "h*"] {
+            assert!(super::name(bad).is_err_and(|why| why.starts_with("is not a name: ")), "{bad}");
+        }
+    }
 }
