@@ -148,3 +148,14 @@ def test_a_node_is_not_called_like_a_choice_of_nodes(name: str, tmp_path: Path) 
     )
     with pytest.raises(flowloom.ScenarioError, match="is not a name: `all`, `random`, `rotating`"):
         flowloom.Scenario.from_file(tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize("name", ["10ms", "none"])
+def test_a_workload_is_not_called_like_a_time_that_another_one_takes(name: str) -> None:
+    """`until` takes a time or the name of another workload."""
+    rounds = {"kind": "incast", "senders": 2, "size": "1KB", "interval": "1ms", "repeat": 3, "until": name}
+    web = {"kind": "incast", "senders": 2, "size": "1KB"}
+    with pytest.raises(flowloom.ScenarioError, match=f"`{name}` is a time or a word, and the name of a workload"):
+        flowloom.Scenario.from_dict(
+            {"topology": "star", "workload": {name: web, "in": rounds}, "system": [{"transport": "newreno"}]}
+        )

@@ -266,8 +266,9 @@ class Results(Data):
         Parameters
         ----------
         collective : str or int, default "slowest"
-            The name of the collective or its `group_id`. If several collectives have the name, such
-            as those of several iterations, the slowest of them is explained.
+            The name of the collective, `slowest` for the one that took longest, or a `group_id`; a
+            name comes first. If several collectives have the name, such as those of several
+            iterations, the slowest of them is explained.
         point : str, optional
             The name of the point. By default, the point with the slowest of these collectives.
 

@@ -31,7 +31,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "slowest|N,...", conflicts_with = "flow")]
     pub group: Option<String>,
     /// The messages that delayed the last rank of a collective, which has this name or `group_id`;
-    /// `slowest`: the collective that took longest
+    /// `slowest`: the collective that took longest, unless one has this name
     #[arg(long, value_name = "slowest|NAME|N", conflicts_with_all = ["flow", "slowest", "group", "at", "where", "tail", "trace", "files", "out"])]
     pub collective: Option<String>,
     /// The point, if the run has several [default: the point with the largest slowdown]

@@ -10,6 +10,7 @@ use crate::text::diag::Item;
 use crate::text::part::{Part, kind_of};
 use crate::text::tree::Value;
 use crate::workload;
+use base::units::parse_dur;
 
 impl Reading<'_> {
     /// Reads all workloads in all variants.
@@ -43,6 +44,12 @@ impl Reading<'_> {
             let Some(part) = self.table_of(entry.key_at, &entry.node, &path, "kind = \"poisson\"") else { continue };
             let Some(kind) = kind_of(&workload::ROOM, None, part, &mut self.problems) else { continue };
             part.refuse_unknown(kind.fields, &["kind", "deadline"], &mut self.problems);
+            // An incast lasts until a time or until the end of another workload.
+            let until = part.table.get("until").and_then(|until| until.node.text());
+            if let Some(name) = until.filter(|name| table.get(name).is_some() && (*name == "none" || parse_dur(name).is_ok())) {
+                let message = format!("`{name}` is a time or a word, and the name of a workload");
+                self.problems.push(part.problem("until", message, "ambiguous", "give the workload another name"));
+            }
             let mut table = part.table.clone();
             if let Some(deadline) = table.get_mut("deadline") {
                 expand_deadline(&mut deadline.node);
