@@ -419,8 +419,6 @@ def seek(options: Options) -> int:
         executor, close = engines.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
     try:
         found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)
-    except ValueError as error:
-        raise InputError(str(error)) from error
     except KeyboardInterrupt:
         console.complain("stopped; run the same command again to continue")
         raise

@@ -56,7 +56,7 @@ def depth() -> int:
     return level
 
 
-class KeyRefusedError(ValueError):
+class KeyRefusedError(InputError):
     """Raised for a key of a table that has a wrong value, is missing, or has no effect.
 
     The reader of the file adds the place of the key.

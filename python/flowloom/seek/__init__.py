@@ -25,7 +25,7 @@ __all__ = ["Answer", "Finding", "checked", "seek"]
 
 def checked(file: str | Path) -> Study:
     """Reads a file with `[seek]`, and builds its scenarios at all places of the design. Raises
-    `ScenarioError` for mistakes in the file, and `ValueError` if it has no table `[seek]`.
+    `ScenarioError` for mistakes in the file, and `InputError` if it has no table `[seek]`.
     """
     study = studies.read(Path(file))
     usual = study.usual()

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from flowloom import _core
 from flowloom.base import files, words
-from flowloom.base.errors import KeyRefusedError
+from flowloom.base.errors import InputError, KeyRefusedError
 from flowloom.papers import shelf
 from flowloom.papers.claims import Claim
 from flowloom.papers.shelf import Paper
@@ -483,7 +483,7 @@ def read(file: Path) -> Study:
     text = files.text(file)
     table = _core.seek(text, str(file))
     if table is None:
-        raise ValueError(f"`{file}` has no table `[seek]`\nhint: the table names the open settings; see `flowloom explain seek`")
+        raise InputError(f"`{file}` has no table `[seek]`\nhint: the table names the open settings; see `flowloom explain seek`")
     paper = paper_of(file)
     scenarios = {Path(name).stem: file.parent / name for name in table["scenarios"]} or {file.stem: file}
     missing = [path for path in scenarios.values() if not path.is_file()]
