@@ -1,6 +1,7 @@
 //! Files that a scenario names, read once.
 
 pub mod columns;
+pub mod ns3;
 pub mod plugins;
 pub mod rows;
 pub mod tokens;
