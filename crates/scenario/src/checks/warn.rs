@@ -5,7 +5,7 @@ use crate::checks::flow_engine;
 use crate::checks::hosts;
 use crate::checks::overtaking;
 use crate::checks::short_queues;
-use crate::files::Files;
+use crate::files::{Files, Warning};
 use crate::plan::draft::{Built, Draft, Section, Variant, with_envs, with_slot};
 use crate::plan::keys::SampleParams;
 use crate::plan::offered;
@@ -17,6 +17,7 @@ use crate::text::diag::Item;
 use crate::text::part::{Part, listed};
 use crate::text::tree::Table;
 use crate::workload::{self, Workload as _};
+use base::params::Raw;
 use base::{Dur, HostId, LinkId, NodeId, Time};
 use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
@@ -58,6 +59,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
         found.extend(overtaking::warnings(draft, files));
     }
     found.extend(few_flows(draft, files));
+    found.extend(of_files(draft, files));
     found.extend(unseen_samples(draft));
     found.extend(flow_engine::without_effect(draft));
     found.extend(draft.seeds.unused.map(|(key, at)| {
@@ -65,6 +67,19 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
         Item::new(at, format!("`{key}` has no effect: the seeds are given"), "no effect", hint)
     }));
     found
+}
+
+/// Returns the warnings of the readers of files, each at the first `path` that names the file.
+fn of_files(draft: &Draft, files: &Files) -> Vec<Item> {
+    let topologies = draft.topology.variants.iter().map(|variant| &variant.table);
+    let workloads = draft.workloads.iter().flat_map(|section| section.variants.iter().map(|variant| &variant.table));
+    let paths: Vec<_> = topologies.chain(workloads).filter_map(|table| table.get("path")).collect();
+    let of = |warning: Warning| {
+        // A file that only a profile names has no place here.
+        let entry = paths.iter().find(|entry| entry.node.raw() == Raw::Str(warning.path.clone()))?;
+        Some(Item::new(entry.node.at, format!("`{}`: {}", warning.path, warning.message), "left out", warning.hint))
+    };
+    files.warnings().into_iter().filter_map(of).collect()
 }
 
 /// Returns a section as a part, with its place and its name in messages.

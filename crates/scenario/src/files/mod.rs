@@ -7,7 +7,7 @@ pub mod rows;
 pub mod tokens;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +21,18 @@ pub struct Files {
     texts: Read<str>,
     bytes: Read<[u8]>,
     made: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+    warnings: Mutex<BTreeSet<Warning>>,
+}
+
+/// A warning about the content of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// Path of the file, as the scenario names it.
+    pub path: String,
+    /// What is left out, and where.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
 }
 
 /// Contents that have been read, by path.
@@ -76,6 +88,15 @@ impl Files {
         let new = make().map(Arc::new);
         made.insert(key, Arc::new(new.clone()));
         new
+    }
+    /// Adds a warning about the content of a file. `check` and `run` print it at the `path` that
+    /// names the file.
+    pub fn warn(&self, path: &str, message: String, hint: &str) {
+        lock(&self.warnings).insert(Warning { path: path.to_owned(), message, hint: hint.to_owned() });
+    }
+    /// Returns the warnings of all readers so far.
+    pub fn warnings(&self) -> Vec<Warning> {
+        lock(&self.warnings).iter().cloned().collect()
     }
     fn once<T: ?Sized>(
         &self,
