@@ -487,3 +487,22 @@ fn examples_and_the_readme_have_no_warnings() {
         assert_eq!(plan.warnings.render(Style::Plain), "", "{name}");
     }
 }
+
+/// What a reader of a file leaves out is reported at the `path` that names the file.
+#[test]
+fn parts_of_files_that_are_not_read_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("topology.txt", "3 1 2\n2\n0 2 10Gbps 1us 0\n1 2 10Gbps 1us 0\n0 9 10Gbps 1us 0\n");
+    write("flow.txt", "1\n0 1 3 5 2.0 9.5\n1 0 3 5 2.5 9.5\n");
+    let text = "[topology]\nkind = 'hpcc'\npath = 'topology.txt'\n[workload.x]\nkind = 'hpcc'\npath = 'flow.txt'\n[[system]]\ntransport = 'newreno'\n";
+    let plan = scenario::load(text, "w.toml", dir.path(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    let all = plan.warnings.items().iter().filter(|item| item.label == "left out");
+    let found: Vec<(usize, &str)> = all.map(|item| (item.line, item.message.as_str())).collect();
+    let expected = [
+        (3, "`topology.txt`: the file counts 2 links; from line 5 on, these are left out: 1 link"),
+        (6, "`flow.txt`: the file counts 1 flow; from line 3 on, these are left out: 1 flow"),
+        (6, "`flow.txt`: the stops of flows have no effect: a flow ends when all of its bytes have arrived"),
+    ];
+    assert_eq!(found, expected);
+}

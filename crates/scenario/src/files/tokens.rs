@@ -6,6 +6,7 @@ use std::iter::Enumerate;
 use std::str::{Lines, SplitWhitespace};
 
 /// The words of a file, one after another.
+#[derive(Clone)]
 pub(crate) struct Tokens<'a> {
     file: &'a str,
     lines: Enumerate<Lines<'a>>,
@@ -33,9 +34,13 @@ impl<'a> Tokens<'a> {
     pub fn wrong(&self, word: &Word<'_>, why: impl Display) -> String {
         format!("{}:{}:{}: `{}` {why}", self.file, word.line, word.column, shortened(word.text))
     }
+    /// Returns a message about the file as a whole.
+    pub fn about(&self, why: impl Display) -> String {
+        format!("{}: {why}", self.file)
+    }
     /// Returns the next word. Fails if the file ends before `what`.
     pub fn need(&mut self, what: &str) -> Result<Word<'a>, String> {
-        self.next().ok_or_else(|| format!("{}: the file ends before {what}", self.file))
+        self.next().ok_or_else(|| self.about(format!("the file ends before {what}")))
     }
     /// Parses the next word.
     pub fn parse<T, W: Display>(&mut self, what: &str, read: impl FnOnce(&str) -> Result<T, W>) -> Result<T, String> {
@@ -49,11 +54,18 @@ impl<'a> Tokens<'a> {
             _ => Err(format!("must be a whole number from {least} to {most}")),
         })
     }
-    /// Fails if the next word is a number or a name that is `known`, because the data should end
-    /// here. Any other word starts comments.
-    pub fn end_or_comments(&mut self, after: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
-        let more = |word: &Word<'_>| word.text.starts_with(|first: char| first.is_ascii_digit()) || known(word.text);
-        self.next().filter(more).map_or(Ok(()), |word| Err(self.wrong(&word, format!("follows {after}"))))
+    /// Reads the rest of the present line, or else the next line that has words, into `words`.
+    /// Returns whether there is one.
+    pub fn line(&mut self, words: &mut Vec<Word<'a>>) -> bool {
+        words.clear();
+        words.extend(self.next());
+        while let Some(text) = self.words.next() {
+            words.push(self.word(text));
+        }
+        !words.is_empty()
+    }
+    fn word(&self, text: &'a str) -> Word<'a> {
+        Word { text, line: self.number, column: text.as_ptr() as usize - self.line.as_ptr() as usize + 1 }
     }
 }
 
@@ -62,8 +74,7 @@ impl<'a> Iterator for Tokens<'a> {
     fn next(&mut self) -> Option<Word<'a>> {
         loop {
             if let Some(text) = self.words.next() {
-                let column = text.as_ptr() as usize - self.line.as_ptr() as usize + 1;
-                return Some(Word { text, line: self.number, column });
+                return Some(self.word(text));
             }
             let (number, line) = self.lines.next()?;
             (self.number, self.line, self.words) = (number + 1, line, line.split_whitespace());
@@ -106,6 +117,23 @@ pub(crate) fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
     }
     let lines = found.into_iter().filter_map(|(_, words, _)| Some(Line { last: *words.last()?, words: words.into_iter() }));
     lines.collect()
+}
+
+/// Reads the lines after the last counted `what` (`link`, `flow`). Returns a warning that counts
+/// them, or `None` if all of them are comments: lines that are not `more` of what is counted and do
+/// not begin with a number.
+pub(crate) fn not_counted(tokens: &mut Tokens<'_>, count: u64, what: &str, more: impl Fn(&[Word<'_>]) -> bool) -> Option<String> {
+    let mut kinds = [(0, what), (0, "other line"), (0, "comment")];
+    let (mut first, mut line) = (None, Vec::new());
+    while tokens.line(&mut line) {
+        let number = line[0].text.starts_with(|first: char| first.is_ascii_digit());
+        let kind = if more(&line) { 0 } else { 2 - usize::from(number) };
+        kinds[kind].0 += 1;
+        first = first.or(Some(line[0].line).filter(|_| kind < 2));
+    }
+    let counted = |(n, what): &(u64, &str)| format!("{n} {what}{}", if *n == 1 { "" } else { "s" });
+    let kinds = kinds.iter().filter(|(n, _)| *n > 0).map(counted).collect::<Vec<_>>().join(", ");
+    Some(format!("the file counts {}; from line {} on, these are left out: {kinds}", counted(&(count, what)), first?))
 }
 
 /// Cuts a word, which may be as long as the file.
@@ -179,11 +207,8 @@ mod tests {
         let mut tokens = Tokens::new("f.txt", "3\n  x 7");
         assert_eq!(tokens.whole("a count", 1, 5), Ok(3));
         assert_eq!(tokens.whole("a count", 1, 5).unwrap_err(), "f.txt:2:3: `x` is not a count: must be a whole number from 1 to 5");
-        assert_eq!(tokens.end_or_comments("the last line", |_| false).unwrap_err(), "f.txt:2:5: `7` follows the last line");
+        assert_eq!(tokens.next().map(|word| word.text), Some("7"));
         assert_eq!(tokens.need("a rate").unwrap_err(), "f.txt: the file ends before a rate");
-        assert!(tokens.end_or_comments("all", |_| false).is_ok());
-        assert!(Tokens::new("f.txt", "first 7").end_or_comments("all", |name| name == "h0").is_ok());
-        assert!(Tokens::new("f.txt", "h0 7").end_or_comments("all", |name| name == "h0").is_err());
         let long = Tokens::new("f", &"y".repeat(500)).next().map(|w| shortened(w.text)).unwrap();
         assert_eq!(long.chars().count(), 41);
     }

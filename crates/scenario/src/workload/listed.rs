@@ -142,11 +142,17 @@ pub(super) mod testing {
 
     /// Returns the flows of a file of this kind on a tree of nine hosts, or the error.
     pub fn attempt(kind: &str, text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
+        warned(kind, text, more).map(|(flows, _)| flows)
+    }
+
+    /// Returns the flows of a file of this kind, and the warnings about the file.
+    pub fn warned(kind: &str, text: &str, more: &[(&'static str, &str)]) -> Result<(Vec<Drawn>, Vec<String>), String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("flows.txt"), text).unwrap();
         let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
         let set = [&[("path", "flows.txt")], more].concat();
         bench.read(kind, &set)?;
-        Ok(bench.draw(kind, &set, 1))
+        let flows = bench.draw(kind, &set, 1);
+        Ok((flows, bench.files.warnings().into_iter().map(|warning| warning.message).collect()))
     }
 }
