@@ -93,6 +93,10 @@ impl<'a> Line<'a> {
     pub fn value(&mut self, tokens: &Tokens<'_>, key: &str) -> Result<Word<'a>, String> {
         self.words.next().ok_or_else(|| tokens.wrong(&self.last, format!("ends the line before the value of `{key}`")))
     }
+    /// Fails if the line has further words.
+    pub fn end(&mut self, tokens: &Tokens<'_>) -> Result<(), String> {
+        self.words.next().map_or(Ok(()), |word| Err(tokens.wrong(&word, "has no meaning here: the line is complete before it")))
+    }
     /// Returns the word after `key` as a whole number from `least` to `most`.
     pub fn number(&mut self, tokens: &Tokens<'_>, key: &str, least: u64, most: u64) -> Result<u64, String> {
         let word = self.value(tokens, key)?;

@@ -120,7 +120,7 @@ impl<'a> Keys<'a> {
             return Err(tokens.wrong(&word, format!("is given twice for {}", self.of)));
         }
         self.values.push((key, line.number(tokens, word.text, least, most)?, word));
-        Ok(())
+        line.end(tokens)
     }
 }
 
@@ -143,6 +143,7 @@ fn read(path: &str, text: &str) -> Result<Edges, String> {
         let key = word.text.to_ascii_lowercase();
         if key == "tier" {
             let number = line.number(&tokens, "Tier", tiers.len() as u64, tiers.len() as u64)?;
+            line.end(&tokens)?;
             tiers.push(Keys { of: format!("Tier {number}"), ..Keys::default() });
             continue;
         }
@@ -349,6 +350,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_places() {
         let cases = [
+            ("Radix_Down 8", "Radix_Down 8 16", "t.topo:8:14: `16` has no meaning here"),
             ("Nodes 32", "Nodes 33", "`podsize` is 32 with 33 hosts: with two tiers there is a single pod"),
             ("Podsize 32\n", "", "the file has no `podsize`"),
             ("Tiers 2", "Tiers 4", "t.topo:3:1: `Tiers` is 4, but must be 2 or 3"),

@@ -98,7 +98,11 @@ impl listed::Format for Format {
             let Some(first) = line.words.next() else { continue };
             match first.text {
                 "Nodes" | "Connections" | "Triggers" | "Failures" => {
-                    counts.insert(first.text, (line.number(&tokens, first.text, 0, MOST)?, first));
+                    let count = line.number(&tokens, first.text, 0, MOST)?;
+                    line.end(&tokens)?;
+                    if counts.insert(first.text, (count, first)).is_some() {
+                        return Err(tokens.wrong(&first, "is given twice"));
+                    }
                 }
                 "trigger" => {
                     trigger(&tokens, &mut line, &mut triggers)?;
@@ -112,7 +116,6 @@ impl listed::Format for Format {
                     waits.push(on);
                 }
             }
-            // Further words in the lines of counts are ignored.
         }
         for (key, found) in [("Connections", flows.len() as u64), ("Triggers", listed), ("Failures", 0)] {
             if let Some((count, word)) = counts.get(key).filter(|(count, _)| *count != found) {
@@ -255,6 +258,8 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "has no flows"),
+            ("Connections 1 2\n0->1 start 0 size 9\n", "flows.txt:1:15: `2` has no meaning here"),
+            ("Connections 1\nConnections 1\n0->1 start 0 size 9\n", "flows.txt:2:1: `Connections` is given twice"),
             ("Connections 2\n0->1 start 0 size 9\n", "flows.txt:1:1: `Connections` is 2, but the file has 1"),
             ("0->1 start 0\n", "flows.txt:1:1: `0->1` has no `size`"),
             ("0->1 size 9\n", "needs either `start` or `trigger`"),

@@ -3,7 +3,7 @@
 //! ```text
 //! 0 1.000012 x x 14 x x 3 77         number, start in seconds, two ignored fields, packets of 1460 bytes, two ignored fields, source, destination
 //! ```
-//! Source and destination are numbers of hosts, or names.
+//! Source and destination are numbers of hosts, or names. Starts are rounded to picoseconds.
 //!
 //! Source: NetSys/simulator, `coresim/` and `ext/`: flows of `FlowReader`.
 
@@ -11,10 +11,10 @@ use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use super::{Draw, Drawn, Env};
 use crate::files::Files;
+use crate::files::ns3;
 use crate::files::tokens::Tokens;
 use base::params::Problem;
 use base::registry::Meta;
-use base::units::parse_dur;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta { summary: "flows from an input trace of YAPS", source: "NetSys/simulator", ..Meta::PLAIN };
@@ -50,22 +50,24 @@ impl listed::Format for Format {
     fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Draw, String> {
         let text = files.text(&params.path)?;
         let mut tokens = Tokens::new(&params.path, &text);
-        let mut flows = Vec::new();
-        let rest = "the end of the line of a flow";
-        while tokens.next().is_some() {
-            let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
-            tokens.need(rest)?;
-            tokens.need(rest)?;
-            let packets = tokens.whole("a number of packets", 1, MAX_SIZE_BYTES / PACKET_BYTES)?;
-            tokens.need(rest)?;
-            tokens.need(rest)?;
-            let (src, dst) = (tokens.need(rest)?, tokens.need(rest)?);
+        let (mut flows, mut line) = (Vec::new(), Vec::new());
+        while tokens.line(&mut line) {
+            let [_, start, _, _, packets, _, _, src, dst] = line[..] else {
+                return Err(tokens.wrong(&line[0], format!("begins a line of {} words, but a flow has nine", line.len())));
+            };
+            let at = ns3::seconds(start.text).and_then(listed::start);
+            let at = at.map_err(|why| tokens.wrong(&start, format!("is not a start in seconds: {why}")))?;
+            let most = MAX_SIZE_BYTES / PACKET_BYTES;
+            let count = packets.text.parse::<u64>().ok().filter(|count| (1..=most).contains(count));
+            let count = count.ok_or_else(|| {
+                tokens.wrong(&packets, format!("is not a number of packets: must be a whole number from 1 to {most}"))
+            })?;
             let (src, dst) = hosts.pair(&tokens, &src, &dst)?;
             flows.push(Drawn {
                 src,
                 dst,
-                size_bytes: packets * PACKET_BYTES,
-                start,
+                size_bytes: count * PACKET_BYTES,
+                start: at,
                 deadline: None,
                 group: None,
                 connection: None,
@@ -82,7 +84,7 @@ mod tests {
     use crate::files::tokens::testing::mangled;
     use base::{HostId, Time};
 
-    const SAMPLE: &str = "0 1.000012 x x 14 x x 3 7\n1 1.1 0 0 1 0 0 8 0\n";
+    const SAMPLE: &str = "0 1.000012 x x 14 x x 3 7\n1 11e-1 0 0 1 0 0 8 0\n";
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
         listed::testing::attempt("yaps", text, &[])
@@ -102,7 +104,8 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "has no flows"),
-            ("0 1.0 0 0 14 0 0 3\n", "flows.txt: the file ends before the end of the line of a flow"),
+            ("0 1.0 0 0 14 0 0 3\n", "flows.txt:1:1: `0` begins a line of 8 words, but a flow has nine"),
+            ("0 1.0 0 0 14 0 0 3\n7 1 1.0 0 0 14 0 0 3 7\n", "begins a line of 8 words"),
             ("0 soon 0 0 14 0 0 3 7\n", "flows.txt:1:3: `soon` is not a start in seconds"),
             ("0 1.0 0 0 0 0 0 3 7\n", "`0` is not a number of packets"),
             ("0 1.0 0 0 1 0 0 3 99\n", "`99` is not a host"),
