@@ -70,6 +70,19 @@ impl Files {
     pub fn has(&self, path: &str) -> bool {
         self.dir.join(path).is_file()
     }
+    /// Returns the paths of the files whose names are that of `prefix`, a number and `end`, in order.
+    pub fn numbered(&self, prefix: &str, end: &str) -> Vec<String> {
+        let (folder, start) = prefix.rsplit_once('/').map_or(("", prefix), |(folder, start)| (folder, start));
+        let names = std::fs::read_dir(self.dir.join(if folder.is_empty() { "." } else { folder })).into_iter().flatten();
+        let number = |name: &String| {
+            let number = name.strip_prefix(start)?.strip_suffix(end)?;
+            (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(())
+        };
+        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(|name| number(name).is_some());
+        let mut found: Vec<String> = names.map(|name| prefix[..prefix.len() - start.len()].to_owned() + &name).collect();
+        found.sort();
+        found
+    }
     /// Returns a hash of the content of a file. A byte order mark does not change the hash.
     pub fn hash(&self, path: &str) -> Result<u64, String> {
         if let Some(text) = lock(&self.texts).get(path) {

@@ -110,6 +110,10 @@ impl listed::Format for Format {
                 hosts.count()
             ));
         }
+        if let Some(other) = files.numbered(&format!("{}.", params.path), ".et").into_iter().find(|name| !names.contains(name)) {
+            let missing = name(params, names.len());
+            return Err(format!("`{missing}` does not exist, but `{other}` does: a trace has the files of all ranks from 0 on"));
+        }
         let read = |name: &String| trace::nodes(name, &files.bytes(name)?);
         let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
         let within = |why: String| format!("{}: {why}", params.path);
@@ -420,6 +424,26 @@ mod tests {
     }
 
     #[test]
+    fn a_rank_without_a_file_is_refused_if_a_later_rank_has_one() {
+        let traces = collective(4, 0, 4000);
+        let read = |names: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            names.iter().zip(&traces).for_each(|(name, bytes)| std::fs::write(dir.path().join(name), bytes).unwrap());
+            let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+            bench.read("chakra", &[("path", "t")]).map(|_| ())
+        };
+        for (names, why) in [
+            (["t.0.et", "t.1.et", "t.3.et"], "`t.2.et` does not exist, but `t.3.et` does"),
+            (["t.0.et", "t.1.et", "t.02.et"], "`t.2.et` does not exist, but `t.02.et` does"),
+        ] {
+            let message = read(&names).unwrap_err();
+            assert!(message.contains(why), "{names:?}: {message}");
+        }
+        // Files of other names are not part of the trace.
+        assert_eq!(read(&["t.0.et", "t.1.et", "t.2.et", "u.4.et"]), Ok(()));
+    }
+
+    #[test]
     fn groups_have_their_own_members() {
         let of = |group: &str| node(1, 7, &[]).with("comm_type", 6).with("comm_size", 90).named("pg_name", group);
         let traces = ["a", "b", "a", "b"].map(|group| file(&[of(group)]));
@@ -438,6 +462,8 @@ mod tests {
             (vec![vec![1, 2, 3]], "t.0.et: byte 0: this is not the header of a trace"),
             (vec![[file(&[]), vec![9, 200]].concat()], "this is not a node of a trace"),
             (single(node(3, 4, &[])), "`t` has no flows"),
+            (single(node(3, 0, &[])), "t.0.et: byte 8: node 3: its type is 0, but the schema has the types 1 to 7"),
+            (vec![file(&[node(2, 4, &[]), node(3, 77, &[])])], "t.0.et: byte 13: node 3: its type is 77, but"),
             (vec![file(&[send()]); 10], "`t`: the trace has 10 ranks, but the network has 9 hosts"),
             (single(node(3, 4, &[7])), "t.0.et: node 3: depends on node 7, which does not exist"),
             (vec![file(&[node(3, 4, &[]), node(3, 4, &[])])], "t.0.et: node 3: is in the file twice"),

@@ -11,7 +11,7 @@ pub enum NodeType {
     Send,
     Receive,
     Collective,
-    /// Computation, memory, metadata, storage.
+    /// Metadata, memory, computation.
     Other,
 }
 
@@ -77,14 +77,20 @@ pub enum Value {
 }
 
 impl Node {
-    /// Returns the type of the node.
-    pub fn kind(&self) -> NodeType {
+    /// Returns the type of the node, or `None` if the schema does not have it. Type 0 is
+    /// `INVALID_NODE`.
+    pub fn known_kind(&self) -> Option<NodeType> {
         match self.node_type {
-            5 => NodeType::Send,
-            6 => NodeType::Receive,
-            7 => NodeType::Collective,
-            _ => NodeType::Other,
+            1..=4 => Some(NodeType::Other),
+            5 => Some(NodeType::Send),
+            6 => Some(NodeType::Receive),
+            7 => Some(NodeType::Collective),
+            _ => None,
         }
+    }
+    /// Returns the type of a node that [`nodes`] has read.
+    pub fn kind(&self) -> NodeType {
+        self.known_kind().unwrap_or(NodeType::Other)
     }
     /// Returns the attribute of this name if it is a whole number that is not negative.
     pub fn number(&self, name: &str) -> Option<u64> {
@@ -119,7 +125,12 @@ pub fn nodes(file: &str, bytes: &[u8]) -> Result<Vec<Node>, String> {
     GlobalMetadata::decode_length_delimited(&mut rest).map_err(|e| wrong(start, "the header of a trace", e))?;
     while !rest.is_empty() {
         let at = rest;
-        found.push(Node::decode_length_delimited(&mut rest).map_err(|e| wrong(at, "a node of a trace", e))?);
+        let node = Node::decode_length_delimited(&mut rest).map_err(|e| wrong(at, "a node of a trace", e))?;
+        if node.known_kind().is_none() {
+            let (byte, Node { id, node_type, .. }) = (bytes.len() - at.len(), node);
+            return Err(format!("{file}: byte {byte}: node {id}: its type is {node_type}, but the schema has the types 1 to 7"));
+        }
+        found.push(node);
     }
     Ok(found)
 }
