@@ -116,14 +116,30 @@ impl RateUnit {
     }
 }
 
-/// Appends the unit to a plain number.
+/// Appends the unit to a plain number. An exponent, as Python writes it for small and large numbers,
+/// is written out.
 fn with_unit(text: &str, unit: &str) -> Result<String, String> {
     // `5m` with the unit `s` is not 5 ms.
-    if text.ends_with(|last: char| last.is_ascii_digit()) {
-        Ok(format!("{text}{unit}"))
-    } else {
-        Err(format!("is not a plain number in the unit {unit}"))
+    let plain = || text.ends_with(|last: char| last.is_ascii_digit()).then(|| text.to_owned());
+    let number = if text.contains(['e', 'E']) { without_exponent(text) } else { plain() };
+    number.map(|number| format!("{number}{unit}")).ok_or_else(|| format!("is not a plain number in the unit {unit}"))
+}
+
+/// Writes a number with an exponent without the exponent: `1e-06` as `0.000001`.
+fn without_exponent(text: &str) -> Option<String> {
+    let (number, exponent) = text.split_once(['e', 'E'])?;
+    let exponent = exponent.parse::<i32>().ok().filter(|exponent| (-30..=30).contains(exponent))?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{decimals}");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
     }
+    let point = i32::try_from(whole.len()).ok()? + exponent;
+    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
+    let digits = format!("{}{digits}{}", zeros(1 - point), zeros(point - digits.len() as i32));
+    let (whole, decimals) = digits.split_at(point.max(1) as usize);
+    let decimals = decimals.trim_end_matches('0');
+    Some(if decimals.is_empty() { whole.to_owned() } else { format!("{whole}.{decimals}") })
 }
 
 #[cfg(test)]
@@ -137,6 +153,15 @@ mod tests {
         assert_eq!(TimeUnit::S.read("5m").unwrap_err(), "is not a plain number in the unit s");
         assert_eq!(RateUnit::Gbps.read("0.5"), Ok(Rate(500_000_000)));
         assert!(RateUnit::Text.read("0.5").is_err());
+        // As Python writes small and large floats.
+        assert_eq!(
+            ["1e-06", "2.5E-6", "1.5e+1", "0e0"].map(|text| TimeUnit::S.read(text).map(|time| time.to_string())),
+            ["1us", "2.5us", "15s", "0ps"].map(|text| Ok(text.to_owned()))
+        );
+        assert_eq!(RateUnit::Bps.read("2.5e10"), Ok(Rate(25_000_000_000)));
+        for bad in ["1e", "e5", "1e5.5", "-1e5", "1e99", "1e-5s", ""] {
+            assert!(TimeUnit::S.read(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
