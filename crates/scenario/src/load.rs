@@ -4,6 +4,7 @@
 use crate::checks::check::check;
 use crate::checks::cut_off::cut_off;
 use crate::checks::hosts;
+use crate::checks::no_path;
 use crate::checks::notes::notes;
 use crate::checks::queues;
 use crate::checks::warn::warnings;
@@ -60,8 +61,11 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let queues = queues::lengths(&draft);
     let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
+    let workloads: Vec<Place> = draft.workloads.iter().map(|workload| workload.at).collect();
+    let apart = draft.topology.variants.iter().any(|variant| variant.value.apart);
     let mut plan = expand(draft, name, &files);
-    if let Some(problem) = cut_off(&plan, &places).or_else(|| never_steady(&plan, &root)) {
+    let no_path = if apart { no_path::of_flows(&plan, &workloads) } else { None };
+    if let Some(problem) = no_path.or_else(|| cut_off(&plan, &places)).or_else(|| never_steady(&plan, &root)) {
         return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
     }
     resolved.push_str(counted(&plan));

@@ -1,6 +1,7 @@
 //! Rules that involve several sections of a scenario, and rules that depend on the network.
 
 use crate::checks::flow_engine;
+use crate::checks::no_path;
 use crate::event::change::changes;
 use crate::files::Files;
 use crate::memory::gigabytes;
@@ -55,7 +56,11 @@ pub(crate) fn check(draft: &Draft, files: &Files, wrong: bool) -> Vec<Item> {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
                 let env = draft.workload_env(&built.value, files, index);
+                let before = found.len();
                 found.extend(part.problems(variant.value.workload.check(&env)));
+                if found.len() == before {
+                    found.extend(no_path::picked(&built.value, &env, &variant.value.workload.build(&env), part));
+                }
                 found.extend(until_other_workload(draft, built, files, index, part, &variant.value));
             }
         }

@@ -5,6 +5,7 @@ pub mod check;
 pub mod cut_off;
 pub mod flow_engine;
 pub mod hosts;
+pub mod no_path;
 pub mod notes;
 pub mod overtaking;
 pub mod queues;

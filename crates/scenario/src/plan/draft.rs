@@ -53,6 +53,8 @@ pub(crate) struct Built {
     pub routes: Arc<Routes>,
     pub max_rtt: Dur,
     pub full_rtt: Dur,
+    /// Whether some pair of hosts has no path.
+    pub apart: bool,
 }
 
 /// `[sample]` as it was read.

@@ -14,11 +14,12 @@ const MAX_CELLS: usize = 20_000_000;
 /// Returns the bits per second that traffic offers each link, by link id, or `None` if the network
 /// is too large.
 pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
-    if net.multi_nic_host().is_some() {
+    let home = |host: &HostId| net.link(net.first_nic(*host)).to;
+    // A cable between two hosts: the NIC is the only link of a path.
+    if net.multi_nic_host().is_some() || traffic.sources.iter().any(|source| net.host(home(source)).is_some()) {
         return by_target(net, routes, traffic);
     }
     let mut rates = vec![0.0; net.links().len()];
-    let home = |host: &HostId| net.link(net.first_nic(*host)).to;
     let mut at_home = vec![Group::default(); net.nodes().len()];
     for target in &traffic.targets {
         at_home[home(target).index()].targets += 1.0;
@@ -37,10 +38,6 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
             group.each += own / targets;
             rates[net.first_nic(*source).index()] += own;
         }
-    }
-    // Two hosts and a cable: the NIC is the only link of a path.
-    if traffic.sources.iter().any(|source| net.host(home(source)).is_some()) {
-        return Some(rates);
     }
     let all: f64 = at_home.iter().map(|group| group.each).sum();
     for target in &traffic.targets {

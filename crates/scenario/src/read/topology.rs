@@ -10,7 +10,6 @@ use crate::text::part::{Part, kind_of, listed};
 use crate::text::tree::Table;
 use crate::topology::memory::{in_a_run, too_large, when_built};
 use crate::topology::{AnyParams, AnyTopology, ROOM, Topology as _};
-use crate::workload::hosts::name_of;
 use base::HostId;
 use fabric::net::NetBuilder;
 use fabric::routes::Routes;
@@ -72,19 +71,12 @@ impl Reading<'_> {
         // Cables are bidirectional: if the first host reaches all hosts, all hosts reach each
         // other, unless a host with several NICs lies on a path.
         let mut all = (1..net.hosts().len() as u32).map(HostId);
-        let cut = match net.multi_nic_host() {
-            Some(_) => routes.unreachable().map(|found| (found.src, found.dst)),
-            None => all.find(|dst| routes.distance(net.hosts()[0], *dst).is_none()).map(|dst| (HostId(0), dst)),
+        let apart = match net.multi_nic_host() {
+            Some(_) => routes.unreachable().is_some(),
+            None => all.any(|dst| routes.distance(net.hosts()[0], dst).is_none()),
         };
-        if let Some((src, dst)) = cut {
-            let name = |host| name_of(&net, host);
-            let message = format!("no path leads from host `{}` to host `{}`", name(src), name(dst));
-            let hint = "every host must reach every other host: add the missing cables";
-            self.problems.push(part.problem("kind", message, "the network is not connected", hint));
-            return None;
-        }
         let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);
         let full_rtt = routes.max_rtt(&net, head.mtu.0, head.mtu.0);
-        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt, full_rtt })
+        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt, full_rtt, apart })
     }
 }

@@ -27,7 +27,7 @@
 use super::hosts::HostName;
 use super::load::{LoadRef, OfferedTraffic};
 use super::size::Unit;
-use super::{After, Draw, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
+use super::{After, Draw, Drawn, Env, FanIn, MAX_TIME, Picks, Workload, hosts};
 use base::params::{Auto, Param, Problem, Raw};
 use base::registry::Meta;
 use base::{Bytes, Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
@@ -383,6 +383,15 @@ impl Workload for Incast {
         };
         let traffic = OfferedTraffic { key, bps, sources, targets, across: false };
         (p.repeat > 1 || p.until.is_some()).then_some(traffic)
+    }
+    fn picks(&self, env: &Env<'_>) -> Option<Picks> {
+        let p = &self.params;
+        match &p.receiver {
+            Receiver::Random => Some(Picks::all(env)),
+            _ if p.select == Select::Next => None,
+            Receiver::Rotating => Some(Picks::all(env)),
+            Receiver::Host(name) => Some(Picks { targets: vec![hosts::host(env.net, &name.0).ok()?], ..Picks::all(env) }),
+        }
     }
     fn fan_in(&self, env: &Env<'_>) -> Option<FanIn> {
         let p = &self.params;

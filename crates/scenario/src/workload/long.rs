@@ -5,7 +5,7 @@
 
 use super::pairs::Pairs;
 use super::size::Unit;
-use super::{Draw, Drawn, Env, MAX_TIME, Workload};
+use super::{Draw, Drawn, Env, MAX_TIME, Picks, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
@@ -107,6 +107,9 @@ impl Workload for Long {
     }
     fn flows(&self) -> u64 {
         self.flows
+    }
+    fn picks(&self, env: &Env<'_>) -> Option<Picks> {
+        (!matches!(self.params.pairs, Pairs::List(_) | Pairs::Stride(_))).then(|| Picks::all(env))
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let size = self.params.size.or(Bytes(PERMANENT)).0;

@@ -56,6 +56,11 @@ pub trait Workload {
     fn traffic(&self, _env: &Env<'_>) -> Option<OfferedTraffic> {
         None
     }
+    /// Returns the hosts that the workload picks at random, or `None` if its flows are between the
+    /// same hosts with every seed.
+    fn picks(&self, _env: &Env<'_>) -> Option<Picks> {
+        None
+    }
     /// Returns the name of the workload whose last flow start ends this workload, if `until` names
     /// a workload.
     fn until_workload(&self) -> Option<&str> {
@@ -80,6 +85,26 @@ pub trait Workload {
     /// Returns the load and the size law, for parts whose parameters depend on them. Without sizes
     /// if a file cannot be read.
     fn offered(&self, env: &Env<'_>) -> Offered;
+}
+
+/// The hosts that a workload picks at random: any of the sources may send to any other host among the
+/// targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picks {
+    /// Hosts that may send.
+    pub sources: Vec<HostId>,
+    /// Hosts that may receive.
+    pub targets: Vec<HostId>,
+    /// Whether a source sends only to hosts at other switches.
+    pub across: bool,
+}
+
+impl Picks {
+    /// Returns the picks of a workload that may pick any pair of hosts.
+    fn all(env: &Env<'_>) -> Picks {
+        let hosts: Vec<HostId> = (0..env.net.hosts().len() as u32).map(HostId).collect();
+        Picks { sources: hosts.clone(), targets: hosts, across: false }
+    }
 }
 
 /// Flows that reach one host at the same time.
@@ -265,6 +290,7 @@ base::registry! {
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic>;
+        fn picks(&self, env: &Env<'_>) -> Option<Picks>;
         fn until_workload(&self) -> Option<&str>;
         fn clocked(&self) -> bool;
         fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;

@@ -12,7 +12,7 @@ use super::hosts;
 use super::load::{LoadRef, OfferedTraffic};
 use super::size::{SizeLaw, Unit};
 use super::sizes::Sizes;
-use super::{Draw, Drawn, Env, MAX_TIME, Outside, Workload};
+use super::{Draw, Drawn, Env, MAX_TIME, Outside, Picks, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
@@ -189,6 +189,10 @@ impl Workload for Poisson {
         let bps = p.load.0 as f64 / 1e9 * p.load_ref.bps(env.net) as f64;
         let (sources, targets) = (hosts::set(env.net, &p.src).ok()?, hosts::set(env.net, &p.dst).ok()?);
         Some(OfferedTraffic { key: "load", bps, sources, targets, across: p.pairs == Pairs::CrossRack })
+    }
+    fn picks(&self, env: &Env<'_>) -> Option<Picks> {
+        let OfferedTraffic { sources, targets, across, .. } = self.traffic(env)?;
+        Some(Picks { sources, targets, across })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let sizes = self.0.sizes.law(env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.sizes.size_unit));

@@ -23,7 +23,7 @@ pub enum Uncut {
     Asked,
     /// The run has no packets.
     NoPackets,
-    /// All hosts are at one switch, so only one part would have hosts.
+    /// Only one part would have hosts, since all hosts are at one switch; or no link joins two parts.
     Indivisible,
     /// Several threads would not make the run faster.
     Small,
@@ -42,7 +42,7 @@ impl Uncut {
         match self {
             Uncut::Asked => None,
             Uncut::NoPackets => Some("ideal schedules and the flow engine use one thread"),
-            Uncut::Indivisible => Some("all hosts are at one switch"),
+            Uncut::Indivisible => Some("all hosts are at one switch, or no link joins the parts of the network"),
             Uncut::Small => Some("the network is too small, or has too few events at a time, for several threads to be faster"),
             Uncut::Paths => {
                 Some("replies take the path of the data, so a host that changes the path of a flow changes both directions at once")

@@ -9,6 +9,7 @@ mod common;
 mod reference;
 
 mod built;
+mod cabled_hosts;
 mod collectives;
 mod conformance;
 mod controllers;
