@@ -63,13 +63,15 @@ fn in_run(run: &RunSpec, places: &[Place]) -> Option<Item> {
             need(other.dst, join.host, other.workload, false);
         }
     }
-    let (&(src, dst), &(workload, _)) = without.first_key_value()?;
+    let mut without: Vec<_> = without.into_iter().collect();
+    without.sort_by_key(|(_, (_, sends))| !sends);
+    let &((src, dst), (workload, _)) = without.first()?;
     let few = without.iter().take(3).map(|((src, dst), (_, sends))| {
         let why = if *sends { "" } else { " (to learn of the end of a flow)" };
         format!("`{}` to `{}`{why}", name_of(net, *src), name_of(net, *dst))
     });
     let few = few.collect::<Vec<_>>().join(", ");
-    let more = if without.len() > 3 { format!(" and {} more pairs", without.len() - 3) } else { String::new() };
+    let more = if without.len() > 3 { format!(" and {} more", without.len() - 3) } else { String::new() };
     let (name, (label, hint)) = (&run.workloads[usize::from(workload)].0, reason(net, src, dst));
     let message = format!("`workload.{name}` needs paths that do not exist: from {few}{more}");
     Some(Item::new(places[usize::from(workload)], message, label, hint))
