@@ -181,7 +181,7 @@ mod tests {
         assert_eq!([0, 1, 25].map(|at| queue.admit(&packet, us(at))), [10, 20, 35].map(|at| Some(us(at))));
         // The first two packets wait until 25 us, the second since 1 us.
         assert_eq!(queue.counts(us(25)), [0, 0, 3000, 49_000_000]);
-        [25, 25, 35].map(|at| queue.on_taken(&packet, us(at)));
+        [25, 25, 35].into_iter().for_each(|at| queue.on_taken(&packet, us(at)));
         assert_eq!(queue.admit(&packet, us(100)), Some(us(110)), "idle before");
         // The third packet has waited for 10 us, and the fourth for 4.
         assert_eq!(queue.counts(us(104)), [3, 0, 3000, 63_000_000]);

@@ -130,8 +130,8 @@ fn number(text: &str) -> Result<(Decimal, &str), String> {
         None => (0i32, rest),
     };
     let decimals = decimals.trim_end_matches('0');
-    let digits = whole.bytes().chain(decimals.bytes()).map(|digit| u128::from(digit - b'0'));
-    let mantissa = digits.fold(Some(0u128), |sum, digit| sum?.checked_mul(10)?.checked_add(digit)).ok_or("has too many digits")?;
+    let mut digits = whole.bytes().chain(decimals.bytes()).map(|digit| u128::from(digit - b'0'));
+    let mantissa = digits.try_fold(0u128, |sum, digit| sum.checked_mul(10)?.checked_add(digit)).ok_or("has too many digits")?;
     let exponent = i32::try_from(decimals.len()).ok().and_then(|places| written.checked_sub(places)).ok_or_else(bad)?;
     Ok((Decimal { mantissa, exponent }, rest))
 }
