@@ -76,9 +76,11 @@ def command(argv: list[str]) -> int:
         if console.interrupted():
             raise
         return complain(error, 2)
-    except Exception:
-        # The text of an error of a library means nothing to a user: it is a bug of flowloom, whatever its class.
-        if console.interrupted():
+    except BaseException as error:
+        # The text of an error of a library means nothing to a user: it is a bug of flowloom, whatever its class. A panic of
+        # the compiled part is no `Exception`.
+        panic = type(error).__name__ == "PanicException"
+        if console.interrupted() or not (isinstance(error, Exception) or panic):
             raise
         console.complain(traceback.format_exc().rstrip())
         return complain(RuntimeError("this is a bug of flowloom\nhint: report it with the lines above and this command"), 70)

@@ -89,10 +89,17 @@ def test_a_folder_without_results_is_named(tmp_path: Path, capfd: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("'yerr' must not contain negative values"), KeyError("x"), pa.ArrowInvalid("no"), AttributeError("y")]
+    "error",
+    [
+        ValueError("'yerr' must not contain negative values"),
+        KeyError("x"),
+        pa.ArrowInvalid("no"),
+        AttributeError("y"),
+        type("PanicException", (BaseException,), {})("attempt to add with overflow"),
+    ],
 )
 def test_an_error_of_a_library_is_reported_as_a_bug(
-    error: Exception, folder: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    error: BaseException, folder: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*given: object, **named: object) -> None:
         raise error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flowloom import _core
+from flowloom.base.errors import InputError
 
 
 def carried(folder: str) -> Path:
@@ -20,21 +21,21 @@ def carried(folder: str) -> Path:
 
 
 def text(path: Path) -> str:
-    """Returns the text of a file. Raises `ValueError` with its name if it is not UTF-8."""
+    """Returns the text of a file. Raises `InputError` with its name if it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise InputError(
             f"`{path}` is not UTF-8 text: byte {error.start}\nhint: flowloom reads TOML files, which are UTF-8"
         ) from None
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """Reads a TOML file. Raises `ValueError` with its name if it is not one."""
+    """Reads a TOML file. Raises `InputError` with its name if it is not one."""
     try:
         return tomllib.loads(text(path))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"`{path}` is not TOML: {error}\nhint: write each value as `key = value`") from None
+        raise InputError(f"`{path}` is not TOML: {error}\nhint: write each value as `key = value`") from None
 
 
 def cache() -> Path:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from flowloom.base import words
-from flowloom.base.errors import KeyRefusedError
+from flowloom.base.errors import InputError, KeyRefusedError
 from flowloom.runs import numbers
 from flowloom.runs.data import Data
 from flowloom.runs.numbers import Estimate, Found, Number, Sample
@@ -129,13 +129,13 @@ BOUNDS = ("within", "at_least", "more_than", "at_most")
 
 
 def number_of(bound: float | str) -> float:
-    """Returns a bound as a number: `0.8`, `"1/3"`. Raises `ValueError` for other values."""
+    """Returns a bound as a number: `0.8`, `"1/3"`. Raises `InputError` for other values."""
     try:
         found = float(bound) if isinstance(bound, float) else float(Fraction(str(bound)))
     except (ZeroDivisionError, OverflowError):
         found = math.nan
     if isinstance(bound, bool) or not math.isfinite(found):
-        raise ValueError(f"`{bound}` is not a number")
+        raise InputError(f"`{bound}` is not a number")
     return found
 
 
