@@ -277,6 +277,7 @@ def test_a_dask_cluster_gives_the_same_bytes_also_when_a_worker_is_killed(scenar
     finally:
         close()
     assert killed_one and results.complete and files(tmp_path / "dask") == files(here)
+    assert "DASK_LOGGING__DISTRIBUTED" not in os.environ
 
 
 def test_dask_from_the_command_line(quick: Path, here: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -481,7 +481,7 @@ fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
         assert_eq!(flowloom(&["check", &file, "--memory", bad]), Outcome::Exit(exit::INPUT), "{bad}");
     }
     // A limit above the memory of the machine is allowed.
-    assert_eq!(flowloom(&["check", &file, "--memory", "1000000TB"]), Outcome::Exit(exit::DONE));
+    assert_eq!(flowloom(&["check", &file, "--memory", "1000TB"]), Outcome::Exit(exit::DONE));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -82,7 +83,11 @@ def local_cluster(workers: int | None, opened: ExitStack) -> Any:
     from dask import config
     from distributed import LocalCluster
 
-    config.set({"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"})
+    # Dask sets the variables of its workers in this process too, where they would silence clusters that others start.
+    quiet = "DASK_LOGGING__DISTRIBUTED"
+    config.set({f"distributed.nanny.pre-spawn-environ.{quiet}": "critical"})
+    if quiet not in os.environ:
+        opened.callback(os.environ.pop, quiet, None)
     # The resource tracker unblocks SIGINT in the thread that starts it. That must not be a thread that starts workers.
     resource_tracker.ensure_running()
     with without_ctrl_c():
