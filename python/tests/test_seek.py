@@ -25,7 +25,8 @@ from flowloom.runs import numbers
 from flowloom.seek import Answer, Finding, judge, runs, search, seek, study
 from flowloom.seek.answer import Share
 from flowloom.seek.judge import Seen, Visit
-from flowloom.seek.study import Judgement, Place, Setting, Study
+from flowloom.seek.settings import Place, Setting
+from flowloom.seek.study import Judgement, Study
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,6 +4,7 @@
 //! [`params!`](crate::params!) generates the struct, the table of fields and the reader. All
 //! problems of a file are collected: after an error, reading continues with the default.
 
+use crate::units::OUT_OF_RANGE;
 use plugin::library::Library;
 use std::ops::RangeInclusive;
 
@@ -209,9 +210,6 @@ pub fn read_field<T: Param + Clone + PartialOrd>(
     reader.fail(key, problem);
     if default.is_empty() { T::fallback(key) } else { fallback(default) }
 }
-
-/// The prefix of errors of [`Param::parse`] about a number that the type cannot hold.
-const OUT_OF_RANGE: &str = "is out of range";
 
 fn out_of_range<T: Param>(shown: &str, key: &str, range: &RangeInclusive<T>) -> String {
     format!("{shown} {OUT_OF_RANGE}: `{key}` goes from {} to {}", range.start().show(), range.end().show())

@@ -179,9 +179,12 @@ fn with_unit(text: &str, units: &[(&str, u128)], example: &str, most: u64) -> Re
 
 const TOO_LARGE: &str = "is too large";
 
+/// The prefix of errors about a number that the type cannot hold.
+pub(crate) const OUT_OF_RANGE: &str = "is out of range";
+
 /// Names the largest value of a type in the error about a value that exceeds it.
 fn at_most<T>(read: Result<u64, String>, make: fn(u64) -> T, most: &impl fmt::Display) -> Result<T, String> {
-    read.map(make).map_err(|why| if why == TOO_LARGE { format!("{why}: the largest value is `{most}`") } else { why })
+    read.map(make).map_err(|why| if why == TOO_LARGE { format!("{OUT_OF_RANGE}: the largest value is `{most}`") } else { why })
 }
 
 /// Reads a duration such as `1.5us`. The error completes a sentence that begins with the value.
@@ -232,7 +235,7 @@ pub fn parse_limit(text: &str) -> Result<Limit, String> {
     if let Some(number) = text.strip_suffix("pkt") {
         return number.trim().parse().map(Limit::Packets).map_err(|_| "is not a whole number of packets, like `100pkt`".to_owned());
     }
-    parse_bytes(text).map(|bytes| Limit::Bytes(bytes.0)).map_err(|why| match why.starts_with(TOO_LARGE) {
+    parse_bytes(text).map(|bytes| Limit::Bytes(bytes.0)).map_err(|why| match why.starts_with(OUT_OF_RANGE) {
         true => why,
         false => "is not a limit: write packets (`100pkt`), bytes (`150KB`) or `unlimited`".to_owned(),
     })
@@ -342,6 +345,6 @@ mod tests {
         assert_eq!(parse_fraction("-0.5"), Err("is negative".to_owned()));
         assert!(parse_rate("10GB").unwrap_err().contains("`Gbps`"));
         assert!(parse_limit("100").unwrap_err().contains("`100pkt`"));
-        assert!(parse_bytes("99999999999TB").unwrap_err().contains("too large"));
+        assert!(parse_bytes("99999999999TB").unwrap_err().contains("the largest value is `1000000GB`"));
     }
 }

@@ -11,7 +11,8 @@ from flowloom.papers.claims import Claim
 from flowloom.runs import numbers
 from flowloom.runs.data import Data
 from flowloom.runs.numbers import Sample
-from flowloom.seek.study import Judgement, Place, Study
+from flowloom.seek.settings import Place
+from flowloom.seek.study import Judgement, Study
 
 FAR = 3.0
 """The number of tolerances beyond which the distance of a number from its bounds no longer matters."""

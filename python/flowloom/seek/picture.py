@@ -12,7 +12,7 @@ from flowloom.base import words
 from flowloom.figures import style
 from flowloom.figures.drawing import record
 from flowloom.seek.answer import Answer
-from flowloom.seek.study import Setting
+from flowloom.seek.settings import Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,8 @@ from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.seek.judge import Visit, judge
 from flowloom.seek.runs import Runs, Wanted
-from flowloom.seek.study import Place, Refused, Study
+from flowloom.seek.settings import Place
+from flowloom.seek.study import Refused, Study
 
 Asked = Generator[list[Place], Sequence[float], None]
 """Yields places, and receives the losses at these places."""

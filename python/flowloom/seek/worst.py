@@ -19,7 +19,8 @@ from flowloom.runs.tables import Table
 from flowloom.seek.judge import Seen, Visit
 from flowloom.seek.runs import Runs, Wanted
 from flowloom.seek.search import Search
-from flowloom.seek.study import Place, Study, refused
+from flowloom.seek.settings import Place
+from flowloom.seek.study import Study, refused
 
 NO_VALUE = 10.0
 """The loss of a place without a ratio: larger than the logarithm of any ratio."""

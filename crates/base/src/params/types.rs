@@ -1,8 +1,8 @@
 //! The plain types that a parameter can have: times, rates, sizes, limits, fractions, numbers, truth values and texts.
 
-use super::{OUT_OF_RANGE, Param, Raw, Shape};
+use super::{Param, Raw, Shape};
 use crate::time::Dur;
-use crate::units::{self, Bytes, Fraction, Limit, Rate, RateOr};
+use crate::units::{self, Bytes, Fraction, Limit, OUT_OF_RANGE, Rate, RateOr};
 
 macro_rules! literal {
     ($ty:ty, $parse:path, $expects:expr) => {

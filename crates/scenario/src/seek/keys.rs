@@ -7,7 +7,7 @@ const PROFILE: &str = "profile";
 
 /// A key as after `--set`, for all scenarios of the search or for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct SettingKey {
     /// The scenario for which the key is set; `None`: all.
     pub scenario: Option<String>,
     /// The key in the scenario, as the file writes it.
@@ -16,10 +16,10 @@ pub struct Key {
     path: Vec<String>,
 }
 
-impl Key {
+impl SettingKey {
     /// Reads `KEY` or `NAME:KEY`. `scenarios` are the names of the scenarios of the search; empty:
     /// unknown. The error completes a sentence that begins with the key.
-    pub(super) fn read(text: &str, scenarios: &[String]) -> Result<Key, KeyError> {
+    pub(super) fn read(text: &str, scenarios: &[String]) -> Result<SettingKey, KeyError> {
         let scenario = text.split_once(':').filter(|(name, _)| {
             // A colon may also be part of a label: `system.a:b.qdisc.mark`.
             scenarios.iter().any(|known| known == name) || !name.contains(['.', '"', '\''])
@@ -32,7 +32,7 @@ impl Key {
         match path[0].as_str() {
             "seek" => Err(KeyError::NoEffect),
             "name" if path.len() == 1 => Err(KeyError::NoEffect),
-            _ => Ok(Key { scenario, key: key.trim().to_owned(), path }),
+            _ => Ok(SettingKey { scenario, key: key.trim().to_owned(), path }),
         }
     }
     /// Returns the key in the scenario: `profile`, if the values of the key are profiles.
@@ -48,12 +48,12 @@ impl Key {
         self.path == [PROFILE]
     }
     /// Returns whether two keys are set in the same scenario.
-    pub(super) fn meets(&self, other: &Key) -> bool {
+    pub(super) fn meets(&self, other: &SettingKey) -> bool {
         self.scenario.is_none() || other.scenario.is_none() || self.scenario == other.scenario
     }
     /// Returns whether two keys set the same values: they are equal, or one contains the other. Keys
     /// for profiles do not, because all profiles of a place are applied.
-    pub(super) fn overlaps(&self, other: &Key) -> bool {
+    pub(super) fn overlaps(&self, other: &SettingKey) -> bool {
         let shorter = self.path.len().min(other.path.len());
         self.meets(other) && self.path[..shorter] == other.path[..shorter] && !self.is_profile()
     }
@@ -74,8 +74,8 @@ pub(super) enum KeyError {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> Key {
-        Key::read(text, &["one".to_owned(), "two.small".to_owned()]).unwrap()
+    fn key(text: &str) -> SettingKey {
+        SettingKey::read(text, &["one".to_owned(), "two.small".to_owned()]).unwrap()
     }
 
     #[test]
@@ -108,8 +108,8 @@ mod tests {
             ("seek.points", KeyError::NoEffect),
             ("one:name", KeyError::NoEffect),
         ] {
-            assert_eq!(Key::read(text, &["one".to_owned()]), Err(error), "{text}");
+            assert_eq!(SettingKey::read(text, &["one".to_owned()]), Err(error), "{text}");
         }
-        assert!(Key::read("three:a.b", &[]).is_ok(), "the names of the scenarios are not known");
+        assert!(SettingKey::read("three:a.b", &[]).is_ok(), "the names of the scenarios are not known");
     }
 }

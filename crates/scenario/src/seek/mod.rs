@@ -20,8 +20,8 @@ use reading::{listed_tables, reader, texts};
 use setting::setting;
 use std::path::Path;
 
-pub use keys::Key;
-pub use params::{Bound, ClaimKind, ClaimParams, Literal, Objective, SeekParams, SettingParams, Want};
+pub use keys::SettingKey;
+pub use params::{ClaimBound, ClaimKind, ClaimParams, Literal, Objective, SeekParams, SettingParams, Want};
 pub use range::{Decimal, Range};
 pub use setting::Setting;
 
@@ -194,7 +194,7 @@ fn refuse_names(part: Part<'_>, settings: &[Setting], claims: &[ClaimParams], pr
 
 /// Refuses keys that two settings set, and profiles that two settings, or a setting and the search, choose.
 fn refuse_overlaps(part: Part<'_>, params: &SeekParams, settings: &[(Setting, Vec<Place>)], problems: &mut Vec<Item>) {
-    let every: Vec<(usize, &Key, Place)> = settings
+    let every: Vec<(usize, &SettingKey, Place)> = settings
         .iter()
         .enumerate()
         .flat_map(|(i, (setting, places))| setting.keys.iter().zip(places).map(move |(key, at)| (i, key, *at)))

@@ -131,9 +131,9 @@ base::params! {
         /// The scenario on which the claim is judged: the name of its file without the extension.
         scenario: Option<String> = "none", "the first, or that of the claim's figure";
         /// The smallest number with which the claim holds.
-        at_least: Option<Bound> = "none", "that of the claim in `claims.toml`";
+        at_least: Option<ClaimBound> = "none", "that of the claim in `claims.toml`";
         /// The largest number with which the claim holds.
-        at_most: Option<Bound> = "none", "that of the claim in `claims.toml`";
+        at_most: Option<ClaimBound> = "none", "that of the claim in `claims.toml`";
     }
 }
 
@@ -161,13 +161,13 @@ impl Param for Literal {
 
 /// A bound of a claim: a number, or a quotient of two whole numbers like `1/3`.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
-pub struct Bound {
+pub struct ClaimBound {
     /// Its value.
     pub value: f64,
     text: String,
 }
 
-impl Param for Bound {
+impl Param for ClaimBound {
     fn expects() -> String {
         "a number, like `0.8` or `1/3`".to_owned()
     }
@@ -189,7 +189,7 @@ impl Param for Bound {
             None => None,
         };
         match value.filter(|value| value.is_finite()) {
-            Some(value) => Ok(Bound { value, text }),
+            Some(value) => Ok(ClaimBound { value, text }),
             None => Err(match text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok()) {
                 Some(percent) => format!("is not {}; did you mean `{}`?", Self::expects(), percent / 100.0),
                 None => format!("is not {}", Self::expects()),
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn bounds_are_finite_numbers() {
-        let read = |text: &str| Bound::parse(&Raw::Str(text.to_owned())).map(|bound| bound.value);
+        let read = |text: &str| ClaimBound::parse(&Raw::Str(text.to_owned())).map(|bound| bound.value);
         for (text, value) in [("0.8", 0.8), ("-1e-3", -0.001), ("1/4", 0.25), (" 3 ", 3.0)] {
             assert_eq!(read(text), Ok(value));
         }
@@ -216,8 +216,8 @@ mod tests {
             assert_eq!(read(text).unwrap_err(), "is not a number, like `0.8` or `1/3`", "{text}");
         }
         for raw in [Raw::Bool(true), Raw::Other("a list"), Raw::Table(Vec::new()), Raw::Float("nan".to_owned())] {
-            assert_eq!(Bound::parse(&raw).unwrap_err(), "is not a number, like `0.8` or `1/3`");
+            assert_eq!(ClaimBound::parse(&raw).unwrap_err(), "is not a number, like `0.8` or `1/3`");
         }
-        assert_eq!(Bound::parse(&Raw::Int(0)).map(|bound| bound.show()), Ok("0".to_owned()));
+        assert_eq!(ClaimBound::parse(&Raw::Int(0)).map(|bound| bound.show()), Ok("0".to_owned()));
     }
 }

@@ -1,6 +1,6 @@
 //! Reading settings.
 
-use super::keys::{Key, KeyError};
+use super::keys::{KeyError, SettingKey};
 use super::params::{Literal, SettingParams};
 use super::range::Range;
 use super::reading::{did_you_mean, is_same, quoted, reader, texts};
@@ -14,7 +14,7 @@ pub struct Setting {
     /// Its parameters.
     pub params: SettingParams,
     /// The keys that it sets, all to the same value.
-    pub keys: Vec<Key>,
+    pub keys: Vec<SettingKey>,
     /// Its values, if they are numbers.
     pub range: Option<Range>,
     /// Its values, if they are listed.
@@ -43,7 +43,7 @@ pub(super) fn setting(part: Part<'_>, names: &[String], problems: &mut Vec<Item>
 }
 
 /// Reads the keys of a setting, with their places.
-fn setting_keys(part: Part<'_>, names: &[String], problems: &mut Vec<Item>) -> Vec<(Key, Place)> {
+fn setting_keys(part: Part<'_>, names: &[String], problems: &mut Vec<Item>) -> Vec<(SettingKey, Place)> {
     const EXPECTS: &str = "keys as after `--set`: `[\"system.SSP.transport.unsched_bytes\"]`";
     if part.table.get("keys").is_none() {
         let hint = "write keys as after `--set`: `keys = [\"workload.web.load\"]`";
@@ -54,7 +54,7 @@ fn setting_keys(part: Part<'_>, names: &[String], problems: &mut Vec<Item>) -> V
         let mut refuse = |why: String, label: String, hint: String| {
             problems.push(Item::new(at, format!("`{}`: {why}", part.name_of("keys")), label, hint));
         };
-        match Key::read(&text, names) {
+        match SettingKey::read(&text, names) {
             Ok(key) => found.push((key, at)),
             Err(KeyError::Scenario(name)) => {
                 refuse(
@@ -99,7 +99,7 @@ fn range(part: Part<'_>, setting: &Setting, problems: &mut Vec<Item>) -> Option<
                 "no range",
                 "write numbers with units, like `8KB` and `1MB`, and at most 18 digits; list other values as `choices`",
             ),
-            Some(_) if keys.iter().any(Key::is_profile) => {
+            Some(_) if keys.iter().any(SettingKey::is_profile) => {
                 refuse("low", "a profile is no number".to_owned(), "no range", "list the profiles as `choices`")
             }
             Some(found) if found.low >= found.high => refuse(

@@ -334,7 +334,7 @@ mod tests {
             ("h0,h1,1,,0,", "`0` is not the number of a row"),
             ("h0,h1,1,,x,", "`x` is not the number of a row"),
             ("h0,h1,1,0s,,1us", "column `delay`: is given"),
-            ("h0,h1,1,,1,2000000s", "column `delay`: `2000000s` is too large: the largest value is `1000000s`"),
+            ("h0,h1,1,,1,2000000s", "column `delay`: `2000000s` is out of range: the largest value is `1000000s`"),
             ("h0,h1,1,,2,", "flow 1 waits for a row that does not exist; the last row is 1"),
             ("h0,h1,1,,1,", "flow 1 waits for itself"),
         ] {
@@ -471,7 +471,7 @@ mod tests {
             ("h0,h1,0,0s,,", "out of range"),
             ("h0,h1,1.5,0s,,", "`1.5` is not a whole number"),
             ("h0,h1,1,5,,", "has no unit"),
-            ("h0,h1,1,2000000s,,", "is too large: the largest value is `1000000s`"),
+            ("h0,h1,1,2000000s,,", "is out of range: the largest value is `1000000s`"),
             ("h0,h1,1,2s,1s,", "not after the start of the flow"),
             ("h0,h1,1,2s,2s,", "not after the start of the flow"),
             ("h0,h1,1,0s,,x", "`x` is not a whole number"),

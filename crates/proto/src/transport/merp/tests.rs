@@ -491,7 +491,8 @@ fn parameters_are_checked() {
     assert!(problems(|_| ()).is_empty());
     assert_eq!(problems(|p| p.det_size = Bytes(39)), ["det_size"]);
     assert_eq!(problems(|p| p.det_size = Bytes(1501)), ["det_size"]);
-    assert_eq!(problems(|p| (p.min_rto, p.max_rto) = (Auto::Set(Dur::from_ms(1)), Dur::from_us(999))), ["max_rto"]);
+    assert_eq!(problems(|p| (p.min_rto, p.max_rto) = (Auto::Set(Dur::from_ms(1)), Dur::from_us(999))), ["min_rto"]);
+    assert_eq!(problems(|p| (p.syn_rto, p.max_rto) = (Auto::Set(Dur::from_ms(2)), Dur::from_ms(1))), ["syn_rto"]);
 }
 
 #[test]
