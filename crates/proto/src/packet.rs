@@ -47,7 +47,7 @@ pub struct Packet {
     /// ([`Packet::ROUTER_BITS`]).
     pub flags: u16,
     /// Egress port at each switch that is still to be crossed, or [`ASK`]. While the packet is in a
-    /// switch, the last byte is free.
+    /// switch, the last byte is free; the last two bytes, if a node has more than 255 ports.
     pub route: [u8; ROUTE_HOPS],
 }
 

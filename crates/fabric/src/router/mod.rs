@@ -282,8 +282,8 @@ impl SwitchCx<'_> {
         self.made.push(Made { at: self.at, packet: Packet { route: ASK_ALWAYS, ..packet }, via: None });
     }
     /// Sends a packet out of a port. The packet's route bytes are those of the later switches;
-    /// [`ASK`] leaves the decision at a switch to the router. The last route byte is unused, so the
-    /// bytes name one switch less than those of a host's packet.
+    /// [`ASK`] leaves the decision at a switch to the router. The route bytes that are free in a
+    /// switch ([`route_room`](crate::paths::route_room)) are unused, so they name one switch less than those of a host's packet.
     pub fn send_via(&mut self, link: LinkId, mut packet: Packet) {
         packet.route[ROUTE_HOPS - 1] = ASK;
         self.made.push(Made { at: self.at, packet, via: Some(link) });

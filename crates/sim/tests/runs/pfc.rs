@@ -70,7 +70,7 @@ fn without_pauses_the_same_incast_loses_packets() {
     assert_eq!(enough.counters.dropped_packets, 0);
 }
 
-/// Ports above 254 need two route bytes: in one switch, and over paths of six switches of which one is wide.
+/// Ports above 254 need two route bytes: in one switch, and on paths of up to six such switches.
 #[test]
 fn switches_of_any_number_of_ports_pause_their_neighbours() {
     let pfc = "transport = 'newreno'\nqdisc = { kind = 'droptail', limit = 'unlimited' }\nbuffer = { kind = 'pfc', total = '20MB', xoff = '6KB' }\n";
